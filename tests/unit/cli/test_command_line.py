@@ -21,7 +21,7 @@ from mem0_core.cli._output import pluralize
 from mem0_core.cli._render import Block, Table, number_rows, render_plain
 from mem0_core.cli._shell_completion import completion_script
 from mem0_core.domain import trust
-from mem0_core.interchange import CHAT_FORMATS, EXPORT_FORMAT, MEM0_V1_FORMAT
+from mem0_core.interchange import CHAT_FORMATS, EXPORT_FORMAT, MEM0_V1_FORMAT, PORTABLE_FORMATS
 from mem0_core.memory import Memory
 from mem0_core.providers import local
 
@@ -127,7 +127,7 @@ def test_deleting_a_scope_needs_a_confirmation(run: Run) -> None:
 def test_constants_of_the_parser_equal_those_of_the_package() -> None:
     assert TRUST_CLASSES == trust.TRUST_CLASSES
     assert BACKENDS == local.BACKENDS
-    assert set(IMPORT_FORMATS) == {*CHAT_FORMATS, MEM0_V1_FORMAT, EXPORT_FORMAT}
+    assert set(IMPORT_FORMATS) == {*CHAT_FORMATS, *PORTABLE_FORMATS, MEM0_V1_FORMAT, EXPORT_FORMAT}
 
 
 def test_every_command_has_an_implementation_and_examples_that_parse() -> None:

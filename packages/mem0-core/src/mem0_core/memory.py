@@ -1220,15 +1220,16 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        format: Literal["jsonl", "csv"] = "jsonl",
+        format: Literal["jsonl", "csv", "pam", "mif"] = "jsonl",
         overwrite: bool = False,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> dict[str, Any]:
         """Write the data of a scope to files; without an id, of all scopes. See `mem0_core.interchange.export_jsonl`.
 
         Args:
-            path: A JSON Lines file, or for ``"csv"`` a folder for ``nodes.csv`` and ``edges.csv``.
-            format: ``"jsonl"`` or ``"csv"``.
+            path: A file, or for ``"csv"`` a folder for ``nodes.csv`` and ``edges.csv``.
+            format: ``"jsonl"``, JSON Lines with everything; ``"csv"``, the graph; or ``"pam"`` or ``"mif"``, the
+                memories in an open form (docs/how-to/switch.md).
             overwrite: Replace existing files.
             on_progress: Called with the number of written lines, and None.
 
@@ -1562,7 +1563,6 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         """Async version of `pin`."""
         return await self._arun(self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
-    async def arelations(
     async def afeedback(
         self,
         memory_id: str,
@@ -1587,6 +1587,7 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         """Async version of `count_citations`."""
         return await self._arun(self._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id)))
 
+    async def arelations(
         self,
         *,
         user_id: str | None = None,
@@ -1836,7 +1837,7 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        format: Literal["jsonl", "csv"] = "jsonl",
+        format: Literal["jsonl", "csv", "pam", "mif"] = "jsonl",
         overwrite: bool = False,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> dict[str, Any]:
@@ -2218,7 +2219,6 @@ class AsyncMemory:
         """Async version of `Memory.pin`."""
         return await self.memory._arun(self.memory._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
-    async def relations(
     async def feedback(
         self,
         memory_id: str,
@@ -2244,6 +2244,7 @@ class AsyncMemory:
         flow = self.memory._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id))
         return await self.memory._arun(flow)
 
+    async def relations(
         self,
         *,
         user_id: str | None = None,
@@ -2502,7 +2503,7 @@ class AsyncMemory:
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        format: Literal["jsonl", "csv"] = "jsonl",
+        format: Literal["jsonl", "csv", "pam", "mif"] = "jsonl",
         overwrite: bool = False,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from mem0_core.flow import Flow, do
 
 __all__ = ["AdminApi"]
 
+_EXPORT_FORMATS = ("jsonl", "csv", "pam", "mif")
+
 
 class AdminApi(MemoryRuntime):
     """Flows of `Memory` that administer its store."""
@@ -94,23 +96,27 @@ class AdminApi(MemoryRuntime):
         path: str | Path,
         *,
         ids: ScopeIds,
-        format: Literal["jsonl", "csv"],
+        format: Literal["jsonl", "csv", "pam", "mif"],
         overwrite: bool,
         on_progress: Callable[[int, int | None], object] | None,
     ) -> Flow[dict[str, Any]]:
         """Flow of `Memory.export`."""
+        from importlib.metadata import version
+
         from mem0_core.admin.copies import register_copy
-        from mem0_core.interchange import export_csv, export_jsonl
+        from mem0_core.interchange import export_csv, export_jsonl, export_portable
 
         scope = scope_or_all(ids)
         on_progress = guard_hook("on_progress", on_progress)
         maintenance, file = self._store.maintenance, validate_path(path, "path")
-        if format in ("csv", "jsonl"):
-            yield from do(register_copy, maintenance, "export", file)
+        if format not in _EXPORT_FORMATS:
+            raise InputError(f"unknown format {format!r}{suggest(str(format), _EXPORT_FORMATS)}; pass one of them")
+        yield from do(register_copy, maintenance, "export", file)
+        if format in ("pam", "mif"):
+            options: dict[str, Any] = {"format": format, "version": version("mem0-core"), "overwrite": overwrite}
+            return (yield from do(export_portable, maintenance, file, scope, **options))
         if format == "csv":
             return (yield from do(export_csv, maintenance, file, scope, overwrite=overwrite))
-        if format != "jsonl":
-            raise InputError(f"unknown format {format!r}{suggest(str(format), ('jsonl', 'csv'))}; pass one of them")
         return (yield from do(export_jsonl, maintenance, file, scope, overwrite=overwrite, on_progress=on_progress))
 
     def _adopt_flow(

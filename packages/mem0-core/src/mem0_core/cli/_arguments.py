@@ -23,10 +23,8 @@ __all__ = ["BACKENDS", "IMPORT_FORMATS", "TRUST_CLASSES", "build_parser", "parse
 # Copies of constants whose modules are slow to import; a test compares them.
 TRUST_CLASSES = ("user", "assistant", "tool", "import")
 BACKENDS = ("auto", "gguf", "intel", "transformers", "openai", "none")
-IMPORT_FORMATS = (
-    *("chatgpt", "claude", "openai", "langchain", "llamaindex", "locomo", "jsonl", "text"),
-    *("mem0-v1", "mem0-core"),
-)
+_CHAT_FORMATS = ("chatgpt", "claude", "openai", "langchain", "llamaindex", "letta", "locomo", "jsonl", "text")
+IMPORT_FORMATS = (*_CHAT_FORMATS, "mem0-v1", "mem0-core", "pam", "mif", "zep")
 
 
 _HELP_PREFIXES = ("-h", "--h")  # options may be abbreviated
@@ -275,9 +273,9 @@ def _add_edit_commands(add_command: _AddCommand) -> None:
             "memory_id", metavar="MEMORY", help="id of the memory, or at least 4 digits of its end or start"
         )
         _add_scope_options(of_one)
-    feedback.add_argument("verdict", choices=("useful", "useless", "withdrawn"))
     update.add_argument("text")
     delete.add_argument("--dry-run", action="store_true", help="show the memory without deleting it")
+    feedback.add_argument("verdict", choices=("useful", "useless", "withdrawn"))
     pin.add_argument("--off", action="store_true", help="unpin the memory")
     _add_query_edit_commands(add_command, delete)
     _add_scope_options(add_command("pending", "list queued jobs", run.pending, show.format_jobs))
@@ -367,8 +365,8 @@ def _add_transfer_commands(add_command: _AddCommand) -> None:
     _add_import_command(add_command)
     _add_adopt_command(add_command)
     export = add_command("export", "write memories, messages and the graph to files", run.export, show.format_export)
-    export.add_argument("out", help="JSON Lines file, or a folder for CSV")
-    export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
+    export.add_argument("out", help="file, or a folder for CSV")
+    export.add_argument("--format", choices=("jsonl", "csv", "pam", "mif"), default="jsonl")
     _add_scope_options(export)
     backup = add_command(
         "backup", "copy the whole store to one file while others write", run.backup, show.format_backup
@@ -483,7 +481,7 @@ def _add_evaluation_command(add_command: _AddCommand) -> None:
     )
     add = command.add_argument
     add("files", nargs="+", metavar="FILE", help="chats, in the forms of `import`")
-    add("--format", choices=IMPORT_FORMATS[:-2], metavar="FORMAT", help="form of the chats (default: detected)")
+    add("--format", choices=_CHAT_FORMATS, metavar="FORMAT", help="form of the chats (default: detected)")
     add(
         "--questions",
         metavar="SOURCE",

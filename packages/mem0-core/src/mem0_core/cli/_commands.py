@@ -326,9 +326,12 @@ def import_file(memory: Memory, options: Options) -> Any:
     from mem0_core.interchange import (
         EXPORT_FORMAT,
         MEM0_V1_FORMAT,
+        PORTABLE_FORMATS,
+        find_portable_format,
         import_chats,
         import_export,
         import_mem0_v1,
+        import_portable,
         is_export_file,
         is_mem0_v1_folder,
     )
@@ -340,6 +343,9 @@ def import_file(memory: Memory, options: Options) -> Any:
             return import_mem0_v1(memory, file, **named, **_given_ids(options), on_progress=bar)
         if options.format == EXPORT_FORMAT or (options.format is None and is_export_file(file)):
             return import_export(memory, file, on_progress=bar)
+        form = options.format or find_portable_format(file)
+        if form in PORTABLE_FORMATS:
+            return import_portable(memory, file, format=form, **_given_ids(options), on_progress=bar)
         return import_chats(
             memory,
             file,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -54,6 +55,8 @@ _FORMAT_CHECKS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
     ("chatgpt", lambda one: isinstance(one.get("mapping"), Mapping)),
     ("claude", lambda one: isinstance(one.get("chat_messages"), list)),
     ("locomo", lambda one: isinstance(one.get("conversation"), Mapping) and "speaker_a" in one["conversation"]),
+    ("letta", lambda one: isinstance(one.get("agents"), list) and isinstance(one.get("blocks"), list)),
+    ("letta", lambda one: isinstance(one.get("core_memory"), list) and isinstance(one.get("messages"), list)),
     ("llamaindex", lambda one: isinstance(one.get("store"), Mapping)),
     ("llamaindex", lambda one: "role" in one and ("blocks" in one or "additional_kwargs" in one)),
     (
@@ -163,6 +166,57 @@ def _parse_locomo_date(text: object, location: str) -> str:
         raise InputError(f"{location} has the date {text!r}: {error}") from error
 
 
+# --- Letta's agent files -----------------------------------------------------------------------------------------
+
+
+def read_letta(document: object) -> Iterator[ImportedMessage]:
+    """Read an agent file (``.af``) of Letta, also of its first version: the conversation, and the memory blocks.
+
+    Each line of a block is a message of the agent, which wrote it. Its persona, and system and tool messages, are left
+    out.
+    """
+    for number, file in _enumerate_entries(document, "file"):
+        agents = file.get("agents") or [file]
+        blocks = file.get("blocks") or file.get("core_memory") or ()
+        for one in agents:
+            name = _text_or_none(one.get("name")) or f"agent-{number}"
+            for count, message in enumerate(one.get("messages") or (), 1):
+                here = f"agent {name}, message {count}"
+                read = _convert_letta(_require_mapping(message, here))
+                if read is not None:
+                    yield ImportedMessage(here, read, name)
+        for block in blocks:
+            label = str(_require_mapping(block, "block").get("label"))
+            lines = () if label == "persona" else str(block.get("value") or "").splitlines()
+            for count, line in enumerate(lines, 1):
+                at = block.get("updated_at") or block.get("created_at") or file.get("created_at")
+                read = _build_message("assistant", line.strip(), at=at, metadata={"block": label})
+                if read is not None:
+                    yield ImportedMessage(f"block {label}, line {count}", read, f"block-{label}")
+
+
+def _convert_letta(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Convert a message of the user or the agent, which some versions wrap in JSON or in a call of a tool."""
+    role, said = message.get("role"), _join_blocks(message.get("content") or message.get("text"))
+    sent = [
+        json.loads(call["function"]["arguments"]).get("message")
+        for call in message.get("tool_calls") or ()
+        if call["function"]["name"] == "send_message"
+    ]
+    if role == "assistant" and message.get("tool_calls"):
+        said = "\n".join(filter(None, sent))  # the content of such a message is a thought
+    elif role == "user" and (said or "").startswith("{"):
+        try:
+            event = json.loads(said or "")
+        except ValueError:
+            event = None
+        if isinstance(event, Mapping) and "type" in event:  # logins and heartbeats are events, too
+            said = _text_or_none(event.get("message")) if event["type"] == "user_message" else None
+    elif role not in ("user", "assistant"):
+        return None
+    return _build_message(role, said, name=message.get("name"), at=message.get("created_at"))
+
+
 # --- lists of messages -------------------------------------------------------------------------------------------
 
 
@@ -223,9 +277,10 @@ def _convert_openai(entry: Mapping[str, Any], location: str) -> dict[str, Any] |
         if entry.get("tool_calls") or entry.get("function_call"):
             return None
         raise InputError(f"{location} has no content")
-    role = entry.get("role", "user")
+    role, name = entry.get("role", "user"), entry.get("name") or entry.get("speaker")
+    if "role_type" in entry:  # a message of Zep, where the role may be a name
+        role, name = entry["role_type"], name or entry.get("role")
     at = next((entry[key] for key in ("timestamp", "created_at", "create_time") if entry.get(key) is not None), None)
-    name = entry.get("name") or entry.get("speaker")
     return _build_message(role, said, name=name, at=at, metadata=entry.get("metadata"))
 
 
@@ -400,6 +455,7 @@ READERS: dict[str, Callable[[object], Iterator[ImportedMessage]]] = {
     "openai": read_openai,
     "langchain": read_langchain,
     "llamaindex": read_llamaindex,
+    "letta": read_letta,
     "locomo": read_locomo,
 }
 """Readers of the formats that consist of one JSON document."""

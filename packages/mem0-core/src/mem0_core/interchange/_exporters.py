@@ -15,12 +15,14 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
 from mem0_core.interchange._csv import CsvTable, read_rows
+from mem0_core.interchange._portable import PortableFormat, build_document
 from mem0_core.interfaces.maintenance import StoreMaintenance
 
 __all__ = [
     "EXPORT_FORMAT",
     "export_csv",
     "export_jsonl",
+    "export_portable",
     "is_export_file",
     "read_csv",
     "read_export",
@@ -82,6 +84,28 @@ def export_jsonl(
                 on_progress(number, None)
     counts.pop("header")
     return {"files": [str(path)], "written": counts}
+
+
+@convert_errors
+def export_portable(
+    maintenance: StoreMaintenance,
+    path: Path,
+    scope: Scope | None,
+    *,
+    format: PortableFormat,
+    version: str,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Write the memories of a scope as one JSON document of PAM 1.0 (``pam``) or MIF 2.0 (``mif``).
+
+    Raises:
+        InputError: The file cannot be written, or it exists and `overwrite` is not set; or the form has one owner, and
+            the scope has several.
+    """
+    document = build_document(maintenance.iter_records(scope), format, version)
+    with _open_for_writing(path, overwrite) as file:
+        json.dump(document, file, ensure_ascii=False, indent=1)
+    return {"files": [str(path)], "written": {"memory": len(document["memories"])}}
 
 
 @convert_errors

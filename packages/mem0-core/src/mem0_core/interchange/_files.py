@@ -13,8 +13,9 @@ from typing import Any
 from mem0_core._system.files import validate_path
 from mem0_core.errors import InputError
 from mem0_core.interchange._chats import READERS, ImportedMessage, detect_format, read_lines, read_text
+from mem0_core.interchange._portable import detect_portable
 
-__all__ = ["CHAT_FORMATS", "read_chats"]
+__all__ = ["CHAT_FORMATS", "find_portable_format", "read_chats", "read_json"]
 
 CHAT_FORMATS = (*READERS, "jsonl", "text")
 """Names of the chat formats; see docs/reference/cli.md."""
@@ -34,6 +35,27 @@ def read_chats(path: str | Path, format: str | None = None) -> tuple[str, Iterat
     if detected not in CHAT_FORMATS:
         raise InputError(f"{path}: unknown format {detected!r}; supported: {', '.join(CHAT_FORMATS)}")
     return detected, _read_parts(parts, detected)
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON document in a file, compressed or not.
+
+    Raises:
+        InputError: The file cannot be read, or is not JSON.
+    """
+    ((name, text), *_) = _read_texts(path)
+    return _parse_document(text, name)
+
+
+def find_portable_format(path: str | Path) -> str | None:
+    """Return the form of a file of memories, one of `PORTABLE_FORMATS`; None for any other file."""
+    file = validate_path(path, "path")
+    if not file.is_file():
+        return None
+    try:
+        return detect_portable(read_json(file))
+    except InputError:
+        return None
 
 
 def _read_parts(parts: list[tuple[str, str]], format: str) -> Iterator[ImportedMessage]:

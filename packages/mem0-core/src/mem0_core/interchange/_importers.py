@@ -17,11 +17,12 @@ from mem0_core.domain.trust import MAX_SOURCE_CHARS, TrustClass, parse_origin
 from mem0_core.errors import InputError
 from mem0_core.interchange._chats import ImportedMessage
 from mem0_core.interchange._exporters import EXPORT_FORMAT, read_export
-from mem0_core.interchange._files import read_chats
+from mem0_core.interchange._files import read_chats, read_json
 from mem0_core.interchange._mem0_v1 import MEM0_V1_FORMAT, read_installation
+from mem0_core.interchange._portable import PORTABLE_FORMATS, detect_portable, read_document
 from mem0_core.language.messages import parse_message
 
-__all__ = ["ImportTarget", "import_chats", "import_export", "import_mem0_v1"]
+__all__ = ["ImportTarget", "import_chats", "import_export", "import_mem0_v1", "import_portable"]
 
 ProgressCallback = Callable[[int, int | None], object]
 
@@ -204,20 +205,62 @@ def import_mem0_v1(
 def import_export(
     memory: ImportTarget, path: str | Path, *, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
-    """Import a file of `Memory.export`: memories with their ids, times, metadata, history and pins, and messages.
+    """Import a file of `Memory.export`: memories with their ids, times, metadata and history, and messages.
 
-    They are embedded again, and rules extract their relations if there is no model. Sources and trust classes stay as
-    they were.
+    Pins and feedback are restored. Memories are embedded again, and rules extract their relations if there is no model.
+    Sources and trust classes stay as they were.
 
     Returns:
         The keys of `import_mem0_v1`.
     """
     found = read_export(validate_path(path, "path"))
     adopted = memory.adopt(found.memories, history=found.history, messages=found.messages, on_progress=on_progress)
-    for one in found.memories:
+    _restore_pins(memory, found.memories)
+    return _adoption_result(EXPORT_FORMAT, len(found.memories), 1, adopted)
+
+
+@convert_errors
+def import_portable(
+    memory: ImportTarget,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> dict[str, Any]:
+    """Import the memories of a document of PAM 1.x or MIF 2.x, or the facts of a Zep graph, with their ids and times.
+
+    They are embedded again, and rules extract their relations if there is no model. They get the trust class
+    ``import``. Faulty items are skipped.
+
+    Args:
+        format: One of `PORTABLE_FORMATS`; detected by default.
+        user_id, agent_id, run_id: Owner of the memories; they override the ids in the document.
+
+    Returns:
+        The keys of `import_mem0_v1`; ``skipped`` has the reason and the id of each item that was left out.
+
+    Raises:
+        InputError: The document has another form or version, or does not match its checksum. Nothing is written.
+        ScopeError: A memory has no id of an owner, and the call names none. Nothing is written.
+    """
+    file = validate_path(path, "path")
+    document = read_json(file)
+    form = format or detect_portable(document)
+    if form not in PORTABLE_FORMATS:
+        raise InputError(f"{file} has no form of {', '.join(PORTABLE_FORMATS)}")
+    found = read_document(document, form, _given_ids(user_id, agent_id, run_id))
+    adopted = memory.adopt(found.memories, on_progress=on_progress)
+    _restore_pins(memory, found.memories)
+    return {**_adoption_result(form, len(found.memories), 1, adopted), "skipped": found.skipped}
+
+
+def _restore_pins(memory: ImportTarget, memories: Iterable[Mapping[str, Any]]) -> None:
+    for one in memories:
         if one.get("pinned") and memory.get(one["id"]) is not None:
             memory.pin(one["id"])
-    return _adoption_result(EXPORT_FORMAT, len(found.memories), 1, adopted)
 
 
 def _adoption_result(format: str, memories: int, collections: int, adopted: Mapping[str, Any]) -> dict[str, Any]:
