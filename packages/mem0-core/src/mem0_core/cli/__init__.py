@@ -41,16 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if reply is not None:
             _print([json.dumps(reply)])
             return 0
-    return _run_command(given)
+    return _run_command(given, is_program=arguments is None)
 
 
-def _run_command(arguments: Sequence[str]) -> int:
+def _run_command(arguments: Sequence[str], *, is_program: bool) -> int:
     from mem0_core.cli._arguments import parse_arguments
     from mem0_core.cli._render import choose_renderer
 
     options = parse_arguments(arguments)
     try:
-        with _rare_collections():
+        with _rare_collections(is_program=is_program):
             result = _run(options)
     except Mem0Error as error:
         _print_error(error, as_json=options.json)
@@ -63,13 +63,19 @@ def _run_command(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Collect garbage rarely: imports create many objects, and nearly all of them live until the end."""
+def _rare_collections(*, is_program: bool) -> Iterator[None]:
+    """Collect garbage rarely: imports create many objects, and nearly all of them live until the end.
+
+    Args:
+        is_program: True if the process ends afterwards. Then it does not search the objects for garbage at its end.
+    """
     thresholds = gc.get_threshold()
     gc.set_threshold(_OBJECTS_PER_COLLECTION, *thresholds[1:])
     try:
         yield
     finally:
+        if is_program:
+            gc.freeze()
         gc.set_threshold(*thresholds)
 
 

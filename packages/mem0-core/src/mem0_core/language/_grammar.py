@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 from mem0_core._system.records import dataclass
+from mem0_core.language._tables import load_tables
 from mem0_core.language.families import load_families
 
 __all__ = ["Element", "Grammar", "Kin", "Meaning", "Pattern", "load_grammar"]
 
-_MEANING = re.compile(
+_MEANING = (
     r"(?P<mark>[?!])?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9]\+\w+|[0-9_&S]|=[\w-]+))?$"
 )
 _SLOT = re.compile(r"[A-Z]+$")
@@ -96,6 +95,23 @@ class Kin(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Clauses:
+    """The patterns of a language.
+
+    Attributes:
+        heads: form of a word -> the patterns that it can begin, longest first, each with the form of the verb.
+        copular_slots: patterns of "to be" that begin with a slot.
+        speaker_heads: heads of patterns about the speaker.
+        nouns: first word of a noun pattern -> the patterns.
+    """
+
+    heads: Mapping[str, tuple[tuple[Pattern, str], ...]]
+    copular_slots: tuple[Pattern, ...]
+    speaker_heads: frozenset[str]
+    nouns: Mapping[str, tuple[Pattern, ...]]
+
+
+@dataclass(frozen=True)
 class Grammar:
     """A language.
 
@@ -103,10 +119,6 @@ class Grammar:
         words: lists of words by name.
         roles: role of each word between subject and verb.
         slips: words that stand for several, with those.
-        heads: form of a word -> the patterns that it can begin, longest first, each with the form of the verb.
-        copular_slots: patterns of "to be" that begin with a slot.
-        speaker_heads: heads of patterns about the speaker.
-        nouns: first word of a noun pattern -> the patterns.
         kin: noun -> the relation that it names.
         adjuncts: family -> first word -> the values that may follow.
         no_names: words that are no names even if capitalized.
@@ -114,15 +126,12 @@ class Grammar:
         casual: words that only a text in lower case has.
         slurred: finds nouns with an "s" that lacks its apostrophe ("my dads a postman").
         injuries: verb -> how it leaves a part of the body.
+        tables: the data file.
     """
 
     words: Mapping[str, frozenset[str]]
     roles: Mapping[str, str]
     slips: Mapping[str, tuple[str, ...]]
-    heads: Mapping[str, tuple[tuple[Pattern, str], ...]]
-    copular_slots: tuple[Pattern, ...]
-    speaker_heads: frozenset[str]
-    nouns: Mapping[str, tuple[Pattern, ...]]
     kin: Mapping[str, Kin]
     adjuncts: Mapping[str, Mapping[str, tuple[Adjunct, ...]]]
     no_names: frozenset[str]
@@ -130,6 +139,25 @@ class Grammar:
     casual: frozenset[str]
     injuries: Mapping[str, str]
     slurred: re.Pattern[str]
+    tables: Mapping[str, Any]
+
+    @cached_property
+    def clauses(self) -> Clauses:
+        """Patterns of clauses, compiled at the first statement: the names of a query need none."""
+        forms = _read_forms(self.tables["forms"]["irregular"])
+        patterns = [
+            _inflect_words(pattern, forms) if group == "noun" else pattern
+            for group, text in self.tables["clauses"].items()
+            for pattern in _read_patterns(group, text)
+        ]
+        verbs = [pattern for pattern in patterns if pattern.group != "noun"]
+        heads = _index_heads(verbs, forms)
+        return Clauses(
+            heads=heads,
+            copular_slots=tuple(p for p in verbs if not p.head),
+            speaker_heads=frozenset(head for head, each in heads.items() if any(one.group == "me" for one, _ in each)),
+            nouns=_index_nouns(patterns),
+        )
 
     def endings(self, name: str) -> tuple[str, ...]:
         """Return a list of word endings."""
@@ -139,28 +167,15 @@ class Grammar:
 @lru_cache(maxsize=8)
 def load_grammar(language: str) -> Grammar:
     """Return the grammar of a language, such as ``english``."""
-    path = Path(__file__).parent / "data" / f"{language}.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = load_tables(language)
     words = {name: frozenset(text.split()) for name, text in table["words"].items()}
     roles = {word: role for role, text in table["roles"].items() for word in text.split()}
-    forms = _read_forms(table["forms"]["irregular"])
-    patterns = [
-        _inflect_words(pattern, forms) if group == "noun" else pattern
-        for group, text in table["clauses"].items()
-        for pattern in _read_patterns(group, text)
-    ]
-    verbs = [pattern for pattern in patterns if pattern.group != "noun"]
     breaks = words["breaks"] | words["goes_on"]
-    heads = _index_heads(verbs, forms)
     kin = _read_kin(words)
     return Grammar(
         words=words,
         roles=roles,
         slips={word: tuple(text.split()) for word, text in table["slips"].items()},
-        heads=heads,
-        speaker_heads=frozenset(head for head, each in heads.items() if any(one.group == "me" for one, _ in each)),
-        copular_slots=tuple(p for p in verbs if not p.head),
-        nouns=_index_nouns(patterns),
         kin=kin,
         adjuncts={family: _read_adjuncts(text) for family, text in table["adjuncts"].items()},
         no_names=words["stop"]
@@ -174,6 +189,7 @@ def load_grammar(language: str) -> Grammar:
         casual=words["casual"],
         injuries=table.get("injuries", {}),
         slurred=_compile_slurred(kin, words),
+        tables=table,
     )
 
 
@@ -221,7 +237,7 @@ def _all_forms(word: str, forms: Mapping[str, list[tuple[str, str, str]]]) -> se
 
 
 def _read_meaning(text: str) -> Meaning:
-    match = _MEANING.match(text)
+    match = re.match(_MEANING, text)
     assert match is not None, text
     slot = match["slot"] or "1"
     return Meaning(

@@ -7,15 +7,14 @@ questions, suppositions and hearsay.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.bounds import MAX_STATEMENTS
 from mem0_core.language._reader import SPEAKER, Effect, Statement
+from mem0_core.language._tables import load_tables
 
 __all__ = ["LANGUAGES", "detect_language", "read_phrases"]
 
@@ -48,8 +47,7 @@ class _Language:
 
 @lru_cache(maxsize=4)
 def _load(language: str) -> _Language:
-    path = Path(__file__).parent / "data" / f"{language}.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = load_tables(language)
     diets = frozenset(table["clauses"].pop("diets").split())
     phrases: dict[str, list[_Phrase]] = {}
     for group, text in table["clauses"].items():

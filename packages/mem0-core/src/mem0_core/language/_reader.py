@@ -212,6 +212,7 @@ class StatementReader:
     def __init__(self, text: TokenizedText, grammar: Grammar, said_on: date | None = None) -> None:
         self.statements: list[Statement] = []
         self._text, self._grammar, self._said_on = text, grammar, said_on
+        self._clauses = grammar.clauses
         self._words, self._lows = grammar.words, text.lows
         self._slots = SlotReader(text, grammar, self._mentioned_name)
         self._people: list[tuple[str, str]] = []  # name and gender, the last one mentioned last
@@ -282,7 +283,7 @@ class StatementReader:
         while index < end and len(self.statements) < MAX_STATEMENTS:
             low = self._lows[index]
             if low == "once" and self._text.low(index + 1) in self._words["first"] | self._words["third"]:
-                forms = self._grammar.heads.get(self._text.low(index + 2), ())
+                forms = self._clauses.heads.get(self._text.low(index + 2), ())
                 if any(form in {"base", "s"} for _, form in forms):
                     return  # "once I get a car"
             if low in self._words["unreal"] and self._text.low(index + 1) not in {"of", "about"}:
@@ -302,7 +303,7 @@ class StatementReader:
                 stop = self._relative_clause(index, end)
             elif can_begin or (self._has_opener and low in self._words["first"] | self._words["third"]):
                 stop = self._clause(index, end, is_first)
-            if stop == index and low in self._grammar.speaker_heads:
+            if stop == index and low in self._clauses.speaker_heads:
                 stop = self._about_speaker(index, end)
             if (
                 stop == index
@@ -503,7 +504,7 @@ class StatementReader:
         """Return True for a verb that only a third person has (``works``)."""
         if low in {"is", "has", "'s"}:
             return True
-        forms = {form for _, form in self._grammar.heads.get(low, ())}
+        forms = {form for _, form in self._clauses.heads.get(low, ())}
         return forms == {"s"}
 
     def _is_bare_head(self, at: int) -> bool:
@@ -628,7 +629,7 @@ class StatementReader:
 
     def _is_verb(self, index: int) -> bool:
         low = self._text.low(index)
-        return low in self._grammar.heads or low in self._grammar.roles
+        return low in self._clauses.heads or low in self._grammar.roles
 
     # Subjects
 
@@ -712,11 +713,11 @@ class StatementReader:
 
     def _is_no_name(self, low: str) -> bool:
         """Return True for a word that a capital at the start of a sentence does not make a name."""
-        return low in self._grammar.heads or low in self._words["someone"]
+        return low in self._clauses.heads or low in self._words["someone"]
 
     def _is_plain_word(self, at: int) -> bool:
         low = self._lows[at]
-        return len(low) > 1 and low.isalpha() and low not in self._grammar.no_names and low not in self._grammar.heads
+        return len(low) > 1 and low.isalpha() and low not in self._grammar.no_names and low not in self._clauses.heads
 
     def _is_plural(self, mention: _Mention) -> bool:
         return mention.kin.is_plural
@@ -730,8 +731,8 @@ class StatementReader:
             or low in words["articles"]
             or low in words["after_is"]
             or (
-                low in self._grammar.heads
-                and any(form in {"be", "ing", "done"} for _, form in self._grammar.heads[low])
+                low in self._clauses.heads
+                and any(form in {"be", "ing", "done"} for _, form in self._clauses.heads[low])
             )
             or not low[:1].isalpha()
         )
@@ -1101,7 +1102,7 @@ class StatementReader:
         stop = self._try_verbs(subject, start, (at, at + 1), end, roles, core)
         if stop > at:
             return stop
-        first = self._skip_adverbs(at + 1, end) if low in self._grammar.heads else at + 1
+        first = self._skip_adverbs(at + 1, end) if low in self._clauses.heads else at + 1
         first += first == at + 1 < end and self._text.low(first) in _REFLEXIVES
         if first > at + 1 and (stop := self._try_verbs(subject, start, (at, first), end, roles, core)) > at:
             return stop
@@ -1113,7 +1114,7 @@ class StatementReader:
         stop = self._inverse(subject, at, end, "over" if "not" in roles else tense)
         if stop > at:
             return stop
-        for pattern in self._grammar.copular_slots:
+        for pattern in self._clauses.copular_slots:
             stop = self._try(subject, start, at, end, pattern, tense, roles)
             if stop > at:
                 return stop
@@ -1121,7 +1122,7 @@ class StatementReader:
 
     def _try_bare(self, subject: _Subject, start: int, at: int, end: int, roles: tuple[str, ...]) -> int:
         """Read ``vegan for ten years``, ``line cook at Galp``, which lack "I am"."""
-        for pattern in self._grammar.copular_slots:
+        for pattern in self._clauses.copular_slots:
             if len(pattern.rest) == 1 and pattern.rest[0].slot in _BARE_SLOTS:
                 stop = self._try(subject, start, at, end, pattern, "present", roles)
                 if stop > at:
@@ -1136,7 +1137,7 @@ class StatementReader:
         low, after = self._lows[at], self._text.low(first)
         is_apart = first > at + 1 and self._text.low(at + 1) not in _REFLEXIVES
         tenses: dict[str, str] = {}
-        for pattern, form in self._grammar.heads.get(low, ()):
+        for pattern, form in self._clauses.heads.get(low, ()):
             if pattern.group == "me" or not pattern.can_follow(after) or (is_apart and not pattern.has_preposition):
                 continue
             if form not in tenses:
@@ -1353,7 +1354,7 @@ class StatementReader:
             return at
         for index in range(first, min(end, first + _MAX_NOUN_PHRASE)):
             low = self._lows[index]
-            for pattern in self._grammar.nouns.get(low, ()):
+            for pattern in self._clauses.nouns.get(low, ()):
                 stop = self._try_noun(owner, at, first, index, end, pattern)
                 if stop > at:
                     return stop
@@ -1394,7 +1395,7 @@ class StatementReader:
                 return people[0] if people else SPEAKER, at + 1
             return SPEAKER, -1
         stop = text.name_end(at, end)
-        if stop > at and text.low(stop) == "'s" and low not in self._grammar.nouns:
+        if stop > at and text.low(stop) == "'s" and low not in self._clauses.nouns:
             return text.join(at, stop), stop + 1
         return SPEAKER, at
 
@@ -1447,7 +1448,7 @@ class StatementReader:
 
     def _about_speaker(self, at: int, end: int) -> int:
         """Read a clause about the speaker: ``(Doc) put me on lisinopril``."""
-        for pattern, form in self._grammar.heads.get(self._lows[at], ()):
+        for pattern, form in self._clauses.heads.get(self._lows[at], ()):
             if pattern.group != "me" or not pattern.can_follow(self._text.low(at + 1)) or form in {"ing", "base", "be"}:
                 continue
             if not any("me" in element.words or "my" in element.words for element in pattern.rest):

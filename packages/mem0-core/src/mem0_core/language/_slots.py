@@ -51,6 +51,7 @@ class SlotReader:
         self, text: TokenizedText, grammar: Grammar, mention: Callable[[int, int], tuple[str, int] | None]
     ) -> None:
         self._text, self._grammar, self._mention = text, grammar, mention
+        self._clauses = grammar.clauses
         self._words = grammar.words
 
     def read(self, slot: str, at: int, end: int, strict: bool) -> Found | None:
@@ -442,7 +443,7 @@ class SlotReader:
         ):
             return None
         if first == at and any(
-            low in self._grammar.heads for low in set(text.lows[first:head]) - self._words["job_adjectives"]
+            low in self._clauses.heads for low in set(text.lows[first:head]) - self._words["job_adjectives"]
         ):
             return None
         after = text.low(head + 1) if head + 1 < end else ""
@@ -549,9 +550,9 @@ class SlotReader:
         elif kind == "things":
             stop = text.name_end(first, end)
             fits &= stop > first or text.lows[at : at + 1] != ["the"]
-            fits &= not strict or _is_gerund(said[0] if said else "") or self._grammar.heads.keys().isdisjoint(said[1:])
+            fits &= not strict or _is_gerund(said[0] if said else "") or self._clauses.heads.keys().isdisjoint(said[1:])
             fits &= not (
-                strict and said and any(form in ("s", "past") for _, form in self._grammar.heads.get(said[0], ()))
+                strict and said and any(form in ("s", "past") for _, form in self._clauses.heads.get(said[0], ()))
             )
         return text.join(first, end) if fits else ""
 
@@ -808,7 +809,7 @@ class SlotReader:
     def _is_participle(self, index: int) -> bool:
         """Return True for ``ordered`` in ``I have ordered chicken``."""
         low = self._text.lows[index]
-        return low.endswith("ed") or any(form == "done" for _, form in self._grammar.heads.get(low, ()))
+        return low.endswith("ed") or any(form == "done" for _, form in self._clauses.heads.get(low, ()))
 
     def _find_noun(self, at: int, end: int) -> int:
         """Return the index of the noun of ``two grown boys``; -1 if there is none."""

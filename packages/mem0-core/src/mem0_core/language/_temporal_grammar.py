@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 __all__ = [
@@ -144,10 +144,10 @@ def parse(text: str, today: int) -> list[Part]:
     """
     if _DIGIT.search(text) is None and _TIME_WORDS.isdisjoint(_WORD.findall(text)):
         return []
-    parts = [_to_part(word) for word in _TOKEN.findall(text)]
+    parts = [_to_part(word) for word in _compile_words()[0].findall(text)]
     if _TIME_KINDS.isdisjoint(part.kind for part in parts):  # the digits are other numbers
         return []
-    for pattern, handlers in _PASSES:
+    for pattern, handlers in _compile_passes():
         parts = _join_phrases(pattern, handlers, parts, today)
     return parts
 
@@ -345,13 +345,18 @@ _DATE = (
     r"|\d\d?(?:-\d\d?-|/(?:\d\d?/)?|\.\d\d?\.)\d{4}(?![\d/])|\d\d?/\d\d?/\d\d(?![\d/])|\d\d?月(?:\d\d?[日号])?"
 )
 _NUMBER = r"\d+(?:st|nd|rd|th|er|o|a|'?s|)(?!\w)"  # 1º has become 1o
-_TOKEN = re.compile(
+_TOKEN = (
     r"spring (?:roll|onion|water|clean)\w*|(?:summer|winter) (?:camp|school|job|house|coat|olympic|game)\w*"
     r"|easter (?:egg|island|bunn)\w*|[a-z_]++\d\w*|[$€£#]\d[\d.,]*"
     rf"|(?:{'|'.join(re.escape(word) for word in sorted(_WORDS, reverse=True) if ' ' in word)})(?!\w)|[^\W\d_]+"
     rf"|{_DATE}|\d+(?:[.,:/]\d+)+\w*|\d+%|{_NUMBER}|\d\w*|--|\S"
 )
-_IS_DATE, _IS_NUMBER = re.compile(_DATE), re.compile(_NUMBER)
+
+
+@cache
+def _compile_words() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a token, a date and a number, compiled at the first text that may name a time."""
+    return re.compile(_TOKEN), re.compile(_DATE), re.compile(_NUMBER)
 
 
 def _to_part(word: str) -> Part:
@@ -360,9 +365,10 @@ def _to_part(word: str) -> Part:
     if not word[0].isdecimal():
         return _OTHER if word[0].isalnum() else _BREAK
     numbers = [int(digits) for digits in re.findall(r"\d+", word)]
-    if _IS_DATE.fullmatch(word):
+    _, date_pattern, number_pattern = _compile_words()
+    if date_pattern.fullmatch(word):
         return _read_date(word, numbers)
-    if not _IS_NUMBER.fullmatch(word):
+    if not number_pattern.fullmatch(word):
         return _OTHER
     number = numbers[0]
     if word[-1] == "s" and number % 10 == 0 and (number < 100 or number > 999):
@@ -675,7 +681,9 @@ def _to_regex(phrase: str) -> str:
     return re.sub(r"\s+", "", phrase)
 
 
-_PASSES = tuple(map(_compile, _GRAMMAR))
+@cache
+def _compile_passes() -> tuple[tuple[re.Pattern[str], dict[str, _Handler]], ...]:
+    return tuple(map(_compile, _GRAMMAR))
 
 
 def _join_phrases(pattern: re.Pattern[str], handlers: dict[str, _Handler], parts: list[Part], today: int) -> list[Part]:

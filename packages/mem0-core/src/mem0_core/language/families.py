@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 from mem0_core._system.records import dataclass
+from mem0_core.language._tables import load_tables
 from mem0_core.language._word_forms import plurals_of, verb_forms
 
 __all__ = [
@@ -95,7 +94,7 @@ class Family:
 @lru_cache(maxsize=1)
 def load_families() -> Mapping[str, Family]:
     """Return all families by name."""
-    tables = tomllib.loads((Path(__file__).parent / "data" / "families.toml").read_text(encoding="utf-8"))
+    tables = load_tables("families")
     return {
         name: Family(
             name=name,

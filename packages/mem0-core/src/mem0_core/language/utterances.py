@@ -9,12 +9,11 @@ The rules are for English; question marks and common greetings count in other la
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 
+from mem0_core.language._tables import load_tables
 from mem0_core.language._utterance_patterns import (
     ASSERTION,
     COURTESY,
@@ -149,6 +148,6 @@ def _without_openers(words: list[str]) -> list[str]:
 @lru_cache(maxsize=1)
 def _phrases() -> Mapping[str, frozenset[str]]:
     """Return the lists of phrases by name; "all" are greetings and replies."""
-    tables = tomllib.loads((Path(__file__).parent / "data" / "phrases.toml").read_text(encoding="utf-8"))
+    tables = load_tables("phrases")
     lists = {name: frozenset(" ".join(one.split()) for one in text.split(",")) for name, text in tables.items()}
     return {**lists, "all": lists["greetings"] | lists["replies"]}
