@@ -17,8 +17,9 @@ pytest.importorskip("httpx")
 
 import httpx
 
-from mem0_core import Memory
+from mem0_core import Memory, Principal
 from mem0_core.server.inspector import build_inspector_app, listen_on_loopback
+from mem0_core.server.inspector._app import FORM_PATHS
 from mem0_core.server.inspector._markup import tag
 from mem0_core.server.keys import ApiKey, KeyRing
 from mem0_core.server.rest import build_rest_app
@@ -157,7 +158,7 @@ async def test_the_timeline_and_the_relations_show_when_each_held(memory: Memory
     assert "Lisbon" not in now
     assert "Lisbon" in then
     assert "Porto" not in then
-    assert "There is nothing here." in await maya.open("/ui/relations?who=Anna")
+    assert "No relation is about" in await maya.open("/ui/relations?who=Anna")
 
 
 async def test_names_that_mean_the_same_are_accepted_and_parted_again(memory: Memory, maya: Browser) -> None:
@@ -295,6 +296,48 @@ def test_markup_that_could_run_code_is_refused(attributes: dict[str, str]) -> No
 CHANGES = ("correct", "delete", "pin")
 
 
+async def test_forms_of_a_space_do_no_more_than_the_role_of_the_user(memory: Memory) -> None:
+    ann = Principal(memory, "ann")
+    ann.create_space("team", requires_approval=True)
+    ann.set_member("team", "bob", "writer")
+    ann.set_member("team", "cat", "reader")
+    kept = ann.add("We deploy on Thursday.", space="team")["results"][0]["id"]
+    write = Principal(memory, "bob").add("Nobody reviews.", space="team")["pending_write"]
+    before = memory.stats(), ann.members("team"), ann.pending_writes("team"), ann.spaces()
+    fields = {"space": "team", "member": "cat", "role": "owner", "id": write, "verdict": "accept", "approval": "no"}
+    forms = ["approval", "member", "remove", "settle", "erase"]
+    for user, refused in (("bob", forms), ("cat", [*forms, "add"]), ("dan", [*forms, "add"])):
+        async with browse(memory, ApiKey("local", "local", "", user_id=user)) as browser:
+            token = re.search(r'name="token" value="(\w+)"', await browser.open("/ui/"))[1]  # type: ignore[index]
+            for form in refused:
+                given = {**fields, "token": token, "text": "mine", "confirm": "team"}
+                given["member"] = "ann" if form == "remove" else given["member"]
+                reply = await browser.client.post(f"/ui/spaces/{form}", data=given)
+                assert reply.status_code == 403, (user, form, reply.text)
+            shown = await browser.client.get("/ui/spaces/one?space=team")
+            assert (shown.status_code, "We deploy" in shown.text) == ((404, False) if user == "dan" else (200, True))
+            assert ("Nobody reviews." in shown.text) is (user == "bob")
+            one = await browser.client.get(f"/ui/memory/{kept}")
+            assert one.status_code == (404 if user == "dan" else 200)
+            assert ("Save" in one.text) is (user == "bob")
+            sources = await browser.client.get(f"/ui/memory/{kept}/sources")
+            assert ("We deploy" in sources.text) is (user != "dan")
+    assert (memory.stats(), ann.members("team"), ann.pending_writes("team"), ann.spaces()) == before
+
+
+@pytest.mark.parametrize("narrow", [{"agent_id": "helper"}, {"user_id": "ann", "run_id": "one"}])
+async def test_a_session_of_an_agent_or_a_run_has_no_spaces(memory: Memory, narrow: dict[str, Any]) -> None:
+    ann = Principal(memory, "ann")
+    ann.create_space("team")
+    ann.add("We deploy on Thursday.", space="team")
+    async with browse(memory, ApiKey("local", "local", "", **narrow)) as browser:
+        assert "spaces belong to a user" in await browser.open("/ui/spaces")
+        assert "Thursday" not in await browser.open("/ui/?q=When+do+we+deploy")
+        token = re.search(r'name="token" value="(\w+)"', await browser.open("/ui/"))[1]  # type: ignore[index]
+        reply = await browser.client.post("/ui/spaces/add", data={"token": token, "space": "team", "text": "mine"})
+        assert reply.status_code == 400
+
+
 async def test_a_read_only_key_changes_nothing(memory: Memory, keys: KeyRing) -> None:
     one = learn(memory, "I live in Lisbon.")
     before = memory.stats()
@@ -303,8 +346,8 @@ async def test_a_read_only_key_changes_nothing(memory: Memory, keys: KeyRing) ->
         page = (await client.post("/ui/sign-in", data={"key": secret})).text
         token = re.search(r'name="token" value="(\w+)"', page)[1]  # type: ignore[index]
         fields = {"token": token, "text": "mine", "reason": "mine", "confirm": "erase", "id": one}
-        paths = [f"/ui/memory/{one}/{change}" for change in CHANGES]
-        paths += ["/ui/undo", "/ui/merges/accept", "/ui/unmerge", "/ui/jobs/retry", "/ui/health", "/ui/erase"]
+        paths = [path.replace("{memory_id}", one) for path in FORM_PATHS]
+        assert len(paths) > 12
         assert {(await client.post(path, data=fields)).status_code for path in paths} == {403}
         shown = (await client.get(f"/ui/memory/{one}")).text
         assert "/correct" not in shown

@@ -57,8 +57,9 @@ async def test_a_key_of_a_user_reaches_the_spaces_of_that_user_alone(url: str, m
     ann.set_member("team", "bob", "writer")
     text = {"text": "We deploy on Thursday.", "space": "team"}
     recall = ("recall", {"query": "When do we deploy?"})
-    for key, refused in (({"user_id": "dan"}, "not a member"), ({"user_id": "bob", "agent_id": "a"}, "has no spaces")):
-        (written, found) = await use(url, keys.create("other", **key)[0], ("remember", text), recall)
+    for user, agent, refused in (("dan", None, "not a member"), ("bob", "helper", "has no spaces")):
+        secret = keys.create("other", user_id=user, agent_id=agent)[0]
+        (written, found) = await use(url, secret, ("remember", text), recall)
         assert refused in written.content[0].text
         assert found.structured_content["memories"] == []
     (written, found) = await use(url, keys.create("laptop", user_id="bob")[0], ("remember", text), recall)

@@ -541,6 +541,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         run_id: str | None,
         filters: Mapping[str, Any] | None,
         limit: int | None,
+        show_expired: bool,
     ) -> Flow[SearchResult]:
         """Flow of `Principal.get_all`."""
         _check_filters(filters)
@@ -548,7 +549,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         result = SearchResult(results=[], relations=[])
         for home in homes:
             found = yield from self._get_all_flow(
-                ids=home.ids, filters=filters, limit=limit, top_k=None, min_trust=None, show_expired=False
+                ids=home.ids, filters=filters, limit=limit, top_k=None, min_trust=None, show_expired=show_expired
             )
             result["results"] += [_label(memory, home) for memory in found["results"]]
             result["relations"] += [_label_relation(relation, home) for relation in found["relations"]]

@@ -355,15 +355,24 @@ class Principal:
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
         limit: int | None = 100,
+        show_expired: bool = False,
     ) -> SearchResult:
         """Return the memories that the user can see, oldest first.
 
         Args:
             spaces, own, agent_id, run_id, filters: As in `search`.
             limit: Maximum number of results; None for all of them.
+            show_expired: Also return expired memories.
         """
         flow = self.memory._principal_get_all_flow(
-            self.user_id, spaces=spaces, own=own, agent_id=agent_id, run_id=run_id, filters=filters, limit=limit
+            self.user_id,
+            spaces=spaces,
+            own=own,
+            agent_id=agent_id,
+            run_id=run_id,
+            filters=filters,
+            limit=limit,
+            show_expired=show_expired,
         )
         return self.memory._run(flow)
 
@@ -615,10 +624,18 @@ class AsyncPrincipal:
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
         limit: int | None = 100,
+        show_expired: bool = False,
     ) -> SearchResult:
         """Async version of `Principal.get_all`."""
         flow = self.memory._principal_get_all_flow(
-            self.user_id, spaces=spaces, own=own, agent_id=agent_id, run_id=run_id, filters=filters, limit=limit
+            self.user_id,
+            spaces=spaces,
+            own=own,
+            agent_id=agent_id,
+            run_id=run_id,
+            filters=filters,
+            limit=limit,
+            show_expired=show_expired,
         )
         return await self.memory._arun(flow)
 

@@ -12,12 +12,12 @@ from mem0_core.memory import Memory
 from mem0_core.server._limits import RateLimiter
 from mem0_core.server._problems import HttpError, find_problem
 from mem0_core.server._requests import merge_ids, read_body
-from mem0_core.server.inspector import _care, _find, _memories, _people
+from mem0_core.server.inspector import _care, _find, _memories, _people, _spaces
 from mem0_core.server.inspector._markup import join, tag
 from mem0_core.server.inspector._sessions import Session, Sessions
 from mem0_core.server.inspector._visit import Download, Page, Redirect, Reply, Visit, field_of, frame
 
-__all__ = ["Inspector"]
+__all__ = ["FORM_PATHS", "Inspector"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +26,8 @@ Handler = Callable[[Memory, Visit], Awaitable[Reply]]
 _GET: dict[str, Handler] = {
     "/ui/": _find.find,
     "/ui/missing": _find.missing,
+    "/ui/spaces": _spaces.list_spaces,
+    "/ui/spaces/one": _spaces.show,
     "/ui/timeline": _people.timeline,
     "/ui/relations": _people.relations,
     "/ui/graph": _people.graph,
@@ -50,7 +52,17 @@ _POST: dict[str, Handler] = {
     "/ui/jobs/retry": _care.retry,
     "/ui/health": _care.repair,
     "/ui/erase": _care.erase,
+    "/ui/spaces/add": _spaces.add,
+    "/ui/spaces/approval": _spaces.set_approval,
+    "/ui/spaces/create": _spaces.create,
+    "/ui/spaces/erase": _spaces.erase,
+    "/ui/spaces/member": _spaces.set_member,
+    "/ui/spaces/remove": _spaces.remove_member,
+    "/ui/spaces/settle": _spaces.settle,
 }
+FORM_PATHS = tuple(_POST)
+"""Paths that change something."""
+
 _FILES = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none';"

@@ -46,7 +46,7 @@ async def jobs(memory: Memory, visit: Visit) -> Page:
         when = show_time(one["created_at"])
         rows.append([when, one["kind"], state, owner, messages, error, again if one["state"] == "failed" else ""])
     heads = ["Time", "Kind", "State", "Owner", "Messages", "Error", "Retry"]
-    return Page("Queue", table(heads, rows, f"{len(found)} jobs, oldest first"))
+    return Page("Queue", table(heads, rows, f"{len(found)} jobs, oldest first", "No job waits, and none has failed."))
 
 
 async def retry(memory: Memory, visit: Visit) -> Redirect:
@@ -73,7 +73,7 @@ async def data(memory: Memory, visit: Visit) -> Page:
     if not visit.has_scope:
         return ask_owner(visit)
     counts: list[list[Child]] = [
-        [name.replace("_", " "), value]
+        [name.replace("_", " "), show_time(value) if isinstance(value, str) else value]
         for name, value in (await memory.astats(**visit.ids)).items()
         if isinstance(value, (int, str))
     ]
@@ -97,7 +97,10 @@ async def data(memory: Memory, visit: Visit) -> Page:
         ]
         for one in reversed(known)
     ]
-    parts += [tag("h2", "Receipts"), table(["Time", "Reason", "Result", "Receipt"], rows, "Erasures, newest first")]
+    parts += [
+        tag("h2", "Receipts"),
+        table(["Time", "Reason", "Result", "Receipt"], rows, "Erasures, newest first", "Nothing was erased yet."),
+    ]
     return Page("Data", paragraphs(*parts))
 
 
@@ -162,7 +165,9 @@ def _show_diagnosis(visit: Visit, diagnosis: Any, stats: Any) -> Html:
         for one in diagnosis["findings"]
     ]
     numbers: list[list[Child]] = [
-        [name.replace("_", " "), value] for name, value in stats.items() if isinstance(value, (int, str))
+        [name.replace("_", " "), show_time(value) if isinstance(value, str) else value]
+        for name, value in stats.items()
+        if isinstance(value, (int, str))
     ]
     verdict = "healthy: no problems were found" if diagnosis["healthy"] else "not healthy"
     return paragraphs(

@@ -21,7 +21,7 @@ from mem0_core.server.inspector._visit import (
     table,
 )
 
-__all__ = ["ask_owner", "find", "list_memories", "missing", "show_signals"]
+__all__ = ["ask_owner", "find", "list_memories", "missing", "show_signals", "show_space"]
 
 PAGE_ROWS = 50
 FOUND_ROWS = 20
@@ -30,7 +30,8 @@ _BAR_UNITS = 1000
 
 async def find(memory: Memory, visit: Visit) -> Page:
     """Show the results of a search, or all memories page by page."""
-    if not visit.has_scope:
+    reach = visit.open(memory)
+    if reach is None:
         return ask_owner(visit)
     query = visit.query.get("q", "").strip()
     form = visit.get(
@@ -42,28 +43,39 @@ async def find(memory: Memory, visit: Visit) -> Page:
     )
     if not query:
         return Page("Find", paragraphs(form, await list_memories(memory, visit)))
-    found = await memory.asearch(
-        query, **visit.ids, limit=FOUND_ROWS, explain=True, as_of=visit.query.get("as_of") or None
-    )
+    found = await reach.search(query, limit=FOUND_ROWS, explain=True, as_of=visit.query.get("as_of") or None)
     results = [_result(visit, number, one) for number, one in enumerate(found["results"], 1)]
     none = tag("p", "Nothing was found. ", tag("a", "Ask why", href=visit.link("/ui/missing", q=query)), ".")
     note = tag("p", found["note"], class_="note") if "note" in found else None
     return Page("Find", paragraphs(form, note, tag("ol", results, class_="cards") if results else none))
 
 
-async def list_memories(memory: Memory, visit: Visit) -> Html:
-    """Return one page of all memories of a scope, oldest first."""
-    page = max(1, read_number(visit.query, "page") or 1)
-    found = (await memory.aget_all(**visit.ids, limit=page * PAGE_ROWS + 1, show_expired=True))["results"]
+async def list_memories(memory: Memory, visit: Visit, space: str | None = None) -> Html:
+    """Return one page of all memories of an owner, or of one of their spaces, oldest first."""
+    reach, page = visit.open(memory), max(1, read_number(visit.query, "page") or 1)
+    assert reach is not None
+    only: dict[str, Any] = {} if space is None else {"spaces": [space], "own": False}
+    found = (await reach.get_all(**only, limit=page * PAGE_ROWS + 1, show_expired=True))["results"]
     rows = found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
     turns = [
-        tag("a", "Earlier page", href=visit.link("/ui/", page=page - 1)) if page > 1 else None,
+        tag("a", "Earlier page", href=visit.link(visit.path, space=space, page=page - 1)) if page > 1 else None,
         " ",
-        tag("a", "Next page", href=visit.link("/ui/", page=page + 1)) if len(found) > page * PAGE_ROWS else None,
+        tag("a", "Next page", href=visit.link(visit.path, space=space, page=page + 1))
+        if len(found) > page * PAGE_ROWS
+        else None,
     ]
-    cells: list[list[Child]] = [[_memory_link(visit, one), show_time(one["created_at"]), _origin(one)] for one in rows]
+    cells: list[list[Child]] = [
+        [
+            _memory_link(visit, one),
+            show_time(one["created_at"]),
+            [show_space(visit, one) if space is None else None, _origin(one)],
+        ]
+        for one in rows
+    ]
+    none = "Nothing is remembered yet." if page == 1 else "There are no more memories."
     return paragraphs(
-        table(["Memory", "Date", "From"], cells, "All memories, oldest first"), tag("p", turns, class_="turns")
+        table(["Memory", "Date", "From"], cells, "All memories, oldest first", none),
+        tag("p", turns, class_="turns") if any(isinstance(turn, Html) for turn in turns) else None,
     )
 
 
@@ -83,7 +95,7 @@ async def missing(memory: Memory, visit: Visit) -> Page:
     form = visit.get(
         "/ui/missing",
         tag("p", field_of("Search", "q", query, maxlength=2000, required=True)),
-        tag("p", field_of("Id of the memory", "id", memory_id, maxlength=200, required=True)),
+        tag("p", field_of("Id of the memory", "id", memory_id, maxlength=200, size=40, required=True)),
         tag("button", "Explain"),
     )
     if not query or not memory_id:
@@ -142,11 +154,24 @@ def _result(visit: Visit, number: int, one: Mapping[str, Any]) -> Html:
     return tag(
         "li",
         tag("p", _memory_link(visit, one)),
-        tag("p", show_time(one["created_at"]), " ", _origin(one), " ", period, class_="soft"),
+        tag(
+            "p",
+            [show_space(visit, one), show_time(one["created_at"]), " · ", _origin(one)],
+            [" · held ", period] if period else None,
+            class_="soft",
+        ),
         show_signals(explanation["signals"], one["score"]) if "signals" in explanation else None,
         class_="card",
         value=number,
     )
+
+
+def show_space(visit: Visit, one: Mapping[str, Any]) -> Child:
+    """Return the space that a memory is shared in; nothing for a memory of the owner."""
+    name = one.get("space")
+    if name is None:
+        return None
+    return [tag("a", name, href=visit.link("/ui/spaces/one", space=name), class_="badge", title=f"Space {name}"), " "]
 
 
 def _memory_link(visit: Visit, one: Mapping[str, Any]) -> Html:

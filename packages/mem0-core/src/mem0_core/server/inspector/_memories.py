@@ -8,9 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 from mem0_core.domain.records import Scope, new_id
+from mem0_core.domain.spaces import SpaceRole, space_scope
 from mem0_core.errors import CapabilityError, NotFoundError
 from mem0_core.memory import Memory
 from mem0_core.server._problems import HttpError
+from mem0_core.server._reach import OwnMemories, Reach
+from mem0_core.server.inspector._find import show_space
 from mem0_core.server.inspector._markup import Child, Html, clean, tag
 from mem0_core.server.inspector._visit import (
     AXES,
@@ -25,11 +28,13 @@ from mem0_core.server.inspector._visit import (
     show_time,
     table,
 )
+from mem0_core.views import AsyncPrincipal
 
 __all__ = ["correct", "delete", "list_deleted", "list_sources", "pin", "show", "undo"]
 
 # A form sends up to nine bytes for each character, and a body has at most 1 MiB.
 MAX_FORM_CHARS = 100_000
+_WAITS = "Nothing has changed yet: the change waits until an owner of the space approves it."
 _RESTORED = (
     *("memory", "created_at", "updated_at", "user_id", "agent_id", "run_id", "metadata", "actor_id", "role"),
     *("memory_type", "expiration_date", "trust"),
@@ -38,20 +43,29 @@ _RESTORED = (
 
 async def show(memory: Memory, visit: Visit) -> Page:
     """Show a memory with its history."""
-    memory_id = visit.parts["memory_id"]
-    known = await memory.aget(memory_id, **visit.ids)
-    changes = await memory.ahistory(memory_id, **visit.ids)
+    memory_id, reach = visit.parts["memory_id"], _open(memory, visit)
+    known = await reach.get(memory_id)
+    changes = await reach.history(memory_id)
     if known is None:
         if not changes:
             raise NotFoundError(memory_id)
-        return Page("Deleted memory", _show_history(visit, changes, is_known=False), 200)
+        return Page("Deleted memory", _show_history(visit, changes, may_restore=False), 200)
+    space = await _find_space(reach, known)
+    may_change = visit.may_write and (space is None or space["role"] != SpaceRole.READER)
     body = paragraphs(
         tag("blockquote", show_text(known["memory"]), class_="text"),
         _facts(visit, known),
-        _forms(visit, known),
+        _forms(visit, known, space) if may_change else tag("p", "You may only read it.", class_="soft"),
         tag("p", tag("a", "Source messages", href=visit.link_memory(memory_id, "sources"))),
         tag("h2", "History"),
-        _show_history(visit, changes, is_known=True),
+        _show_history(visit, changes, may_restore=may_change),
+        _ask_why(visit, memory_id) if space is None else None,
+    )
+    return Page("Memory", body)
+
+
+def _ask_why(visit: Visit, memory_id: str) -> Html:
+    return paragraphs(
         tag("h2", "Why was it not found?"),
         visit.get(
             "/ui/missing",
@@ -60,23 +74,40 @@ async def show(memory: Memory, visit: Visit) -> Page:
             tag("button", "Explain"),
         ),
     )
-    return Page("Memory", body)
+
+
+def _open(memory: Memory, visit: Visit) -> Reach:
+    """Return the memories of a request: an administrator may name a memory without its owner."""
+    return visit.open(memory) or OwnMemories(memory, visit.ids)
+
+
+async def _find_space(reach: Reach, known: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the space of a memory, with the role of the user."""
+    name = known.get("space")
+    if name is None or not isinstance(reach, AsyncPrincipal):
+        return None
+    return next((one for one in await reach.spaces() if one["space"] == name), None)
 
 
 async def list_sources(memory: Memory, visit: Visit) -> Page:
     """Show the messages that a memory was learned from."""
     memory_id = visit.parts["memory_id"]
-    known = await memory.aget(memory_id, **visit.ids)
+    known = await _open(memory, visit).get(memory_id)
     if known is None:
         raise NotFoundError(memory_id)
-    owner = Scope.from_stored(known.get("user_id"), known.get("agent_id"), known.get("run_id"))
+    space = known.get("space")  # of which the user is a member, or the memory would not be known
+    ids: list[Any] = [known.get(axis) for axis in AXES]
+    owner = Scope.from_stored(*ids) if space is None else space_scope(space, visit.ids["user_id"] or "")
     rows: list[list[Child]] = [
         [show_time(one["created_at"]), one["role"], one.get("name"), one.get("source"), show_text(one["content"])]
         for one in await asyncio.to_thread(_read_sources, memory, owner, memory_id)
     ]
     back = tag("p", tag("a", "The memory", href=visit.link_memory(memory_id)))
     heads = ["Time", "Role", "Name", "Source", "Message"]
-    return Page("Source messages", paragraphs(back, table(heads, rows, "Messages that it was learned from")))
+    return Page(
+        "Source messages",
+        paragraphs(back, table(heads, rows, "Messages that it was learned from", "No message is kept.")),
+    )
 
 
 def _read_sources(memory: Memory, owner: Scope, memory_id: str) -> list[dict[str, Any]]:
@@ -96,33 +127,39 @@ def _read_sources(memory: Memory, owner: Scope, memory_id: str) -> list[dict[str
 async def correct(memory: Memory, visit: Visit) -> Redirect:
     """Replace the text of a memory, by a new or an earlier one."""
     memory_id, text = visit.parts["memory_id"], visit.form.get("text", "")
-    text = text.replace("\r\n", "\n")  # as browsers send lines
+    text, reach = text.replace("\r\n", "\n"), _open(memory, visit)  # as browsers send lines
     if change := visit.form.get("change"):
-        changes = await memory.ahistory(memory_id, **visit.ids)
+        changes = await reach.history(memory_id)
         text = next((one["old_memory"] or "" for one in changes if one["id"] == change), "")
     if not text.strip():
         raise HttpError(400, "the text is empty; delete the memory instead")
-    await memory.aupdate(memory_id, text, **visit.ids)
-    visit.session.note = "The memory is corrected. Its history has the earlier text."
+    done = await reach.update(memory_id, text)
+    visit.session.note = (
+        _WAITS if "pending_write" in done else "The memory is corrected. Its history has the earlier text."
+    )
     return Redirect(visit.link_memory(memory_id))
 
 
 async def pin(memory: Memory, visit: Visit) -> Redirect:
     """Pin a memory, or end this."""
     memory_id, is_pinned = visit.parts["memory_id"], visit.form.get("pinned") == "yes"
-    await memory.apin(memory_id, is_pinned, **visit.ids)
+    await _open(memory, visit).pin(memory_id, is_pinned)
     visit.session.note = "The memory is pinned." if is_pinned else "The memory is no longer pinned."
     return Redirect(visit.link_memory(memory_id))
 
 
 async def delete(memory: Memory, visit: Visit) -> Redirect:
-    """Delete a memory, and keep it for undo while the session lasts."""
-    memory_id = visit.parts["memory_id"]
-    known = await memory.aget(memory_id, **visit.ids)
+    """Delete a memory, and keep it for undo while the session lasts, unless it is of a space."""
+    memory_id, reach = visit.parts["memory_id"], _open(memory, visit)
+    known = await reach.get(memory_id)
     if known is None:
         raise NotFoundError(memory_id)
     await _drop_erased(memory, visit)
-    await memory.adelete(memory_id, **visit.ids)
+    done = await reach.delete(memory_id)
+    if space := known.get("space"):
+        waits = "pending_write" in done
+        visit.session.note = _WAITS if waits else "The memory is deleted from the space, with its source messages."
+        return Redirect(visit.link("/ui/spaces/one", space=space))
     visit.session.keep_deleted(known)
     visit.session.note = "The memory is deleted, with its source messages."
     return Redirect(visit.link("/ui/deleted"))
@@ -141,10 +178,15 @@ async def list_deleted(memory: Memory, visit: Visit) -> Page:
         for one in reversed(visit.session.deleted.values())
     ]
     text = (
-        "The last deletions of this session can be undone until it ends. A memory that comes back has a new id, and its"
-        " own text as its source."
+        "The last deletions of this session can be undone until it ends, but not those of spaces. A memory that comes"
+        " back has a new id, and its own text as its source."
     )
-    return Page("Undo", paragraphs(tag("p", text), table(["Memory", "Undo"], rows, "Deleted in this session")))
+    return Page(
+        "Undo",
+        paragraphs(
+            tag("p", text), table(["Memory", "Undo"], rows, "Deleted in this session", "Nothing was deleted yet.")
+        ),
+    )
 
 
 async def undo(memory: Memory, visit: Visit) -> Redirect:
@@ -168,6 +210,8 @@ async def undo(memory: Memory, visit: Visit) -> Redirect:
 def _facts(visit: Visit, known: Mapping[str, Any]) -> Html:
     """Return the properties of a memory as a list of terms."""
     pairs: list[tuple[str, Child]] = [("Id", tag("code", known["id"])), ("Created", known["created_at"])]
+    if known.get("space"):
+        pairs.append(("Shared in", show_space(visit, known)))
     pairs += [(label, show_text(known[axis])) for axis, label in AXES.items() if known.get(axis)]
     names = {"updated_at": "Updated", "role": "Role", "actor_id": "Said by", "trust": "Trust", "memory_type": "Type"}
     names |= {"expiration_date": "Expires"}
@@ -180,37 +224,37 @@ def _facts(visit: Visit, known: Mapping[str, Any]) -> Html:
     return tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in pairs])
 
 
-def _forms(visit: Visit, known: Mapping[str, Any]) -> Html:
-    """Return the forms that change a memory."""
-    if not visit.may_write:
-        return tag("p", "This key may only read.", class_="soft")
+def _forms(visit: Visit, known: Mapping[str, Any], space: Mapping[str, Any] | None) -> Html:
+    """Return the forms that change a memory, as far as the role of the user in its space allows it."""
     memory_id, text = known["id"], known["memory"]
+    waits = space is not None and space["requires_approval"] and space["role"] != SpaceRole.OWNER
     shown = clean(text, is_marked=False)
     lost = tag("p", "Hidden characters of the text are left out here.", class_="note") if shown != text else None
     area = tag("textarea", "\n" + shown, name="text", rows=4, required=True, dir="auto")
     change: Child = visit.post(
-        visit.link_memory(memory_id, "correct"), tag("label", "Correct it", area), lost, tag("button", "Save")
+        visit.link_memory(memory_id, "correct"),
+        tag("label", "Correct it", area, class_="block"),
+        lost,
+        tag("button", "Save"),
     )
     if len(text) > MAX_FORM_CHARS:
         change = tag("p", "The text is too long to be corrected here.", class_="note")
-    is_pinned = bool(known.get("pinned"))
+    label, value = ("Unpin", "no") if known.get("pinned") else ("Pin", "yes")
     return tag(
         "section",
         tag("h2", "Change it"),
+        tag("p", "A change waits until an owner of the space approves it.", class_="soft") if waits else None,
         change,
-        visit.button(
-            visit.link_memory(memory_id, "pin"), "Unpin" if is_pinned else "Pin", pinned="no" if is_pinned else "yes"
-        ),
-        " ",
-        visit.button(visit.link_memory(memory_id, "delete"), "Delete"),
+        None if waits else [visit.button(visit.link_memory(memory_id, "pin"), label, pinned=value), " "],
+        visit.button(visit.link_memory(memory_id, "delete"), "Delete", look="danger"),
     )
 
 
-def _show_history(visit: Visit, changes: Any, *, is_known: bool) -> Html:
+def _show_history(visit: Visit, changes: Any, *, may_restore: bool) -> Html:
     rows: list[list[Child]] = []
     for one in changes:
         restore = None
-        if is_known and one["old_memory"]:
+        if may_restore and one["old_memory"]:
             action = visit.link_memory(one["memory_id"], "correct")
             restore = visit.button(action, "Restore", one["old_memory"], change=one["id"])
         shown = [show_text(one[name]) if one[name] else "" for name in ("old_memory", "new_memory")]

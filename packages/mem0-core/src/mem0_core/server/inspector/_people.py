@@ -49,7 +49,8 @@ async def timeline(memory: Memory, visit: Visit) -> Page:
     shown.sort(key=lambda one: (one["valid_from"], one["source"], one["relationship"], one["destination"]))
     rows = [_relation_row(visit, one) for one in shown[-MAX_ROWS:]]
     bars = _draw_periods(shown[-MAX_ROWS:])
-    parts: list[Child] = [form, bars, table(_RELATION_HEADS, rows, "Relations, oldest first")]
+    none = f"No relation is about {who!r}." if who else "There are no relations yet."
+    parts: list[Child] = [form, bars, table(_RELATION_HEADS, rows, "Relations, oldest first", none)]
     if not who:
         found = (await memory.aget_all(**visit.ids, limit=None, show_expired=True))["results"]
         found.sort(key=lambda one: one.get("valid_from") or one["created_at"])
@@ -61,7 +62,8 @@ async def timeline(memory: Memory, visit: Visit) -> Page:
             ]
             for one in found[-MAX_ROWS:]
         ]
-        parts.append(table(["From", "Until", "Memory"], rows, f"The last {MAX_ROWS} memories at most, oldest first"))
+        caption = f"The last {MAX_ROWS} memories at most, oldest first"
+        parts.append(table(["From", "Until", "Memory"], rows, caption, "Nothing is remembered yet."))
     return Page("Timeline", paragraphs(*parts))
 
 
@@ -80,7 +82,9 @@ async def relations(memory: Memory, visit: Visit) -> Page:
     rows = [_relation_row(visit, one) for one in known if _is_about(one, who)]
     more = tag("p", f"and {len(rows) - MAX_ROWS} more", class_="soft") if len(rows) > MAX_ROWS else None
     caption = f"Relations as of {as_of}" if as_of else "Relations now"
-    return Page("Relations", paragraphs(form, table(_RELATION_HEADS, rows[:MAX_ROWS], caption), more))
+    none = f"No relation is about {who!r}." if who else "There are no relations yet."
+    shown = table(_RELATION_HEADS, rows[:MAX_ROWS], caption, none)
+    return Page("Relations", paragraphs(form, shown, more))
 
 
 async def graph(memory: Memory, visit: Visit) -> Page:
@@ -150,9 +154,14 @@ async def merges(memory: Memory, visit: Visit) -> Page:
         "Names",
         paragraphs(
             tag("h2", "Candidates"),
-            table(["Names", "Kind", "Score", "Reason", "Accept"], proposed, "Names that may mean the same"),
+            table(
+                ["Names", "Kind", "Score", "Reason", "Accept"],
+                proposed,
+                "Names that may mean the same",
+                "No two names seem to mean the same.",
+            ),
             tag("h2", "Merges"),
-            table(["Name", "Merged", "Time", "Undo"], done, "Accepted merges, newest first"),
+            table(["Name", "Merged", "Time", "Undo"], done, "Accepted merges, newest first", "No names are merged."),
         ),
     )
 

@@ -8,10 +8,12 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from mem0_core._system.records import dataclass
+from mem0_core.memory import Memory
 from mem0_core.server._problems import HttpError
+from mem0_core.server._reach import Reach, open_reach
 from mem0_core.server.inspector._markup import SCRIPT, Child, Html, clean, join, tag
 from mem0_core.server.inspector._sessions import Session
-from mem0_core.server.scope import ScopeIds
+from mem0_core.server.scope import ScopeIds, ServerScope
 
 __all__ = [
     "AXES",
@@ -20,6 +22,7 @@ __all__ = [
     "Redirect",
     "Reply",
     "Visit",
+    "choice_of",
     "field_of",
     "frame",
     "paragraphs",
@@ -34,6 +37,7 @@ SHORT_CHARS = 600
 AXES = {"user_id": "User", "agent_id": "Agent", "run_id": "Run"}
 _PAGES = (
     ("/ui/", "Find"),
+    ("/ui/spaces", "Spaces"),
     ("/ui/timeline", "Timeline"),
     ("/ui/relations", "Relations"),
     ("/ui/graph", "Graph"),
@@ -97,6 +101,10 @@ class Visit:
         """True if there is an owner."""
         return any(self.ids.values())
 
+    def open(self, memory: Memory) -> Reach | None:
+        """Return the memories of its owner, for a user with those of their spaces; None without an owner."""
+        return open_reach(memory, ServerScope(**self.ids)) if self.has_scope else None
+
     @property
     def may_write(self) -> bool:
         """True if its key may change memories."""
@@ -125,11 +133,13 @@ class Visit:
         token = tag("input", type="hidden", name="token", value=self.session.form_token)
         return tag("form", token, *children, method="post", action=path, accept_charset="utf-8", **attributes)
 
-    def button(self, path: str, label: str, /, about: str | None = None, **fields: str) -> Html:
-        """Return a form that is one button."""
+    def button(
+        self, path: str, label: str, /, about: str | None = None, look: str | None = None, **fields: str
+    ) -> Html:
+        """Return a form that is one button; `look` is the class of the button."""
         hidden = [tag("input", type="hidden", name=key, value=value) for key, value in fields.items()]
         name = f"{label}: {about[:80]}" if about else None
-        return self.post(path, *hidden, tag("button", label, aria_label=name), class_="inline")
+        return self.post(path, *hidden, tag("button", label, aria_label=name, class_=look), class_="inline")
 
     def get(self, path: str, *children: Child, **attributes: str | None) -> Html:
         """Return a form that asks for a page of the same owner."""
@@ -171,7 +181,7 @@ def _header(visit: Visit | None) -> Html:
     if visit is None:
         return tag("header", name)
     links = [
-        tag("a", label, href=visit.link(path), aria_current="page" if path == visit.path else None)
+        tag("a", label, href=visit.link(path), aria_current=_say_current(path, visit.path))
         for path, label in _PAGES
         if path != "/ui/health" or visit.session.key.is_admin
     ]
@@ -186,6 +196,13 @@ def _header(visit: Visit | None) -> Html:
         leave,
         tag("nav", tag("ul", [tag("li", link) for link in links]), aria_label="Pages"),
     )
+
+
+def _say_current(path: str, current: str) -> str | None:
+    """Return the relation of a page in the menu to the current one."""
+    if path == current:
+        return "page"
+    return "true" if path != "/ui/" and current.startswith(f"{path}/") else None
 
 
 def shorten(text: str) -> str:
@@ -208,8 +225,8 @@ def show_period(thing: Mapping[str, Any]) -> Child:
     """Return the time in which something held."""
     first, last = thing.get("valid_from"), thing.get("valid_to")
     if last:
-        return [show_time(first), " to ", show_time(last)]
-    return [show_time(first), " to now"] if first else ""
+        return tag("span", show_time(first), " to ", show_time(last), class_="period")
+    return tag("span", show_time(first), " to now", class_="period") if first else ""
 
 
 def field_of(label: str, name: str, value: str | None = "", /, **attributes: str | int | bool | None) -> Html:
@@ -217,10 +234,17 @@ def field_of(label: str, name: str, value: str | None = "", /, **attributes: str
     return tag("label", label, " ", tag("input", name=name, value=clean(value or "", is_marked=False), **attributes))
 
 
-def table(heads: list[str], rows: list[list[Child]], caption: str) -> Html:
-    """Return a table in a box of its own, which scrolls on a narrow screen."""
+def choice_of(label: str | None, name: str, options: list[str], chosen: str, **attributes: str) -> Html:
+    """Return a list to choose from, with a label unless an attribute names it."""
+    listed = [tag("option", one, value=one, selected=one == chosen) for one in options]
+    select = tag("select", listed, name=name, **attributes)
+    return select if label is None else tag("label", label, " ", select)
+
+
+def table(heads: list[str], rows: list[list[Child]], caption: str, empty: str = "There is nothing here.") -> Html:
+    """Return a table, whose rows are cards on a narrow screen; without rows, a sentence."""
     if not rows:
-        return tag("p", "There is nothing here.", class_="soft")
+        return tag("p", empty, class_="soft")
     head = tag("tr", [tag("th", one, scope="col") for one in heads])
     body = [
         tag("tr", [tag("td", cell, data_label=name) for name, cell in zip(heads, row, strict=True)]) for row in rows
