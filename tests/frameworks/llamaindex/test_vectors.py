@@ -18,7 +18,7 @@ from mem0_core.contracts import ALICE, BOB, COSINE_TOLERANCE, DIMS, LATER, Vecto
 from mem0_core.interfaces import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.testing import HashEmbedder
-from mem0_llamaindex import VectorStoreIndex
+from mem0_llamaindex import LlamaIndexVectors
 from tests.support import open_memory, result_texts
 
 
@@ -68,19 +68,19 @@ class Minimal(BasePydanticVectorStore):
 class TestQdrantIndex(VectorIndexContract):
     @pytest.fixture
     def make_index(self, client: QdrantClient) -> Callable[[MemoryStore], VectorIndex]:
-        return lambda store: VectorStoreIndex(qdrant(client), source=store)
+        return lambda store: LlamaIndexVectors(qdrant(client), source=store)
 
 
 class TestSimpleIndex(VectorIndexContract):
     @pytest.fixture
     def make_index(self) -> Callable[[MemoryStore], VectorIndex]:
-        return lambda store: VectorStoreIndex(SimpleVectorStore(), source=store)
+        return lambda store: LlamaIndexVectors(SimpleVectorStore(), source=store)
 
 
 class TestMinimalIndex(VectorIndexContract):
     @pytest.fixture
     def make_index(self) -> Callable[[MemoryStore], VectorIndex]:
-        return lambda store: VectorStoreIndex(Minimal(inner=SimpleVectorStore()), source=store)
+        return lambda store: LlamaIndexVectors(Minimal(inner=SimpleVectorStore()), source=store)
 
 
 fill = VectorIndexContract().fill
@@ -126,8 +126,8 @@ def troubled(client: QdrantClient) -> Troubled:
 
 
 @pytest.fixture
-def index(store: MemoryStore, troubled: Troubled) -> Iterator[VectorStoreIndex]:
-    opened = VectorStoreIndex(troubled, source=store, timeout=30, retry_after=0)
+def index(store: MemoryStore, troubled: Troubled) -> Iterator[LlamaIndexVectors]:
+    opened = LlamaIndexVectors(troubled, source=store, timeout=30, retry_after=0)
     yield opened
     opened.close()
 
@@ -148,7 +148,7 @@ def same(found: list[list[tuple[int, float]]], expected: list[list[tuple[int, fl
 
 
 def test_the_vector_store_is_really_searched_and_holds_no_text(
-    store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
+    store: MemoryStore, troubled: Troubled, index: LlamaIndexVectors, client: QdrantClient
 ) -> None:
     vectors = fill(store, 40)
     assert index.nearest(ALICE, vectors[:1], 5)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
@@ -161,10 +161,10 @@ def test_the_vector_store_is_really_searched_and_holds_no_text(
 
 def test_another_process_goes_on_where_the_last_one_ended(store: MemoryStore, client: QdrantClient) -> None:
     fill(store, 30)
-    VectorStoreIndex(qdrant(client), source=store).nearest(ALICE, unit_vectors(1), 3)
+    LlamaIndexVectors(qdrant(client), source=store).nearest(ALICE, unit_vectors(1), 3)
     fill(store, 2, seed=9)
     again = in_trouble(client)
-    found = VectorStoreIndex(again, source=store).nearest(ALICE, unit_vectors(1, seed=9), 1)
+    found = LlamaIndexVectors(again, source=store).nearest(ALICE, unit_vectors(1, seed=9), 1)
     assert found[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert again.calls.count("add") == 2, "the new vectors, and how far it came"
     assert held(client) == store.rows(ALICE).tolist()
@@ -173,12 +173,12 @@ def test_another_process_goes_on_where_the_last_one_ended(store: MemoryStore, cl
 def test_a_simple_store_that_was_saved_goes_on_too(store: MemoryStore, tmp_path: Path) -> None:
     fill(store, 20)
     simple = SimpleVectorStore()
-    VectorStoreIndex(simple, source=store).nearest(ALICE, unit_vectors(1), 3)
+    LlamaIndexVectors(simple, source=store).nearest(ALICE, unit_vectors(1), 3)
     simple.persist(str(tmp_path / "vectors.json"))
     late = fill(store, 1, seed=5)
     again = SimpleVectorStore.from_persist_path(str(tmp_path / "vectors.json"))
     before = len(again.data.embedding_dict)
-    assert VectorStoreIndex(again, source=store).nearest(ALICE, late, 1)[0][0][1] == pytest.approx(
+    assert LlamaIndexVectors(again, source=store).nearest(ALICE, late, 1)[0][0][1] == pytest.approx(
         1, abs=COSINE_TOLERANCE
     )
     assert len(again.data.embedding_dict) == before + 2, "the vector, and the second of two marks of how far it came"
@@ -186,7 +186,7 @@ def test_a_simple_store_that_was_saved_goes_on_too(store: MemoryStore, tmp_path:
 
 @pytest.mark.parametrize("failing", ["add", "delete_nodes", "get_nodes", "query"])
 def test_an_outage_costs_no_result_and_is_caught_up(
-    store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient, failing: str
+    store: MemoryStore, troubled: Troubled, index: LlamaIndexVectors, client: QdrantClient, failing: str
 ) -> None:
     vectors = fill(store, 50)
 
@@ -208,7 +208,7 @@ def test_one_that_hangs_is_given_up_and_asked_again_later(
     store: MemoryStore, troubled: Troubled, client: QdrantClient
 ) -> None:
     vectors = fill(store, 20)
-    index = VectorStoreIndex(troubled, source=store, timeout=0.2, retry_after=60)
+    index = LlamaIndexVectors(troubled, source=store, timeout=0.2, retry_after=60)
     release, hung = threading.Event(), threading.Event()
 
     def hang(name: str) -> None:
@@ -230,7 +230,7 @@ def test_one_that_hangs_is_given_up_and_asked_again_later(
 
 
 def test_one_that_comes_back_empty_is_filled_again(
-    store: MemoryStore, index: VectorStoreIndex, client: QdrantClient
+    store: MemoryStore, index: LlamaIndexVectors, client: QdrantClient
 ) -> None:
     vectors = fill(store, 30)
     index.nearest(ALICE, vectors[:1], 5)
@@ -243,7 +243,7 @@ def test_one_that_comes_back_empty_is_filled_again(
 
 
 def test_what_is_deleted_leaves_the_vector_store_at_once_or_when_it_is_back(
-    store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
+    store: MemoryStore, troubled: Troubled, index: LlamaIndexVectors, client: QdrantClient
 ) -> None:
     def refuse(name: str) -> None:
         raise ConnectionError("connection refused")
@@ -272,17 +272,17 @@ def test_a_process_that_only_deletes_tells_the_store_where_it_knows_how_long_vec
     store: MemoryStore, client: QdrantClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(store, 3)
-    VectorStoreIndex(qdrant(client), source=store).nearest(ALICE, unit_vectors(1), 1)
+    LlamaIndexVectors(qdrant(client), source=store).nearest(ALICE, unit_vectors(1), 1)
     store.reset()
-    VectorStoreIndex(qdrant(client), source=store).purge_deleted(None)
+    LlamaIndexVectors(qdrant(client), source=store).purge_deleted(None)
     assert "deletions are sent later" in caplog.text  # an empty store has no vectors of any length
     assert len(held(client)) == 3
-    VectorStoreIndex(qdrant(client), source=store, dims=DIMS).purge_deleted(None)
+    LlamaIndexVectors(qdrant(client), source=store, dims=DIMS).purge_deleted(None)
     assert held(client) == []
 
 
 def test_a_vector_that_the_truth_no_longer_has_or_another_scope_has_is_not_returned(
-    store: MemoryStore, index: VectorStoreIndex, client: QdrantClient
+    store: MemoryStore, index: LlamaIndexVectors, client: QdrantClient
 ) -> None:
     fill(store, 4)
     theirs = fill(store, 3, scope=BOB, seed=2)
@@ -305,7 +305,7 @@ def test_a_store_that_does_not_filter_is_told_of_and_shows_nothing(store: Memory
     fill(store, 3)
     fill(store, 3, scope=BOB, seed=2)
     shared = Open(inner=SimpleVectorStore())
-    index = VectorStoreIndex(shared, source=store)
+    index = LlamaIndexVectors(shared, source=store)
     with pytest.raises(ConfigError, match=r"Open does not filter.*MetadataFilters"):
         index.nearest(ALICE, unit_vectors(1), 1)
 
@@ -313,7 +313,7 @@ def test_a_store_that_does_not_filter_is_told_of_and_shows_nothing(store: Memory
 def test_two_memories_share_a_collection_by_namespaces(tmp_path: Path, client: QdrantClient) -> None:
     stores = [SQLiteStore(tmp_path / f"{number}.db", durability="process") for number in (1, 2)]
     for number, store in enumerate(stores):
-        index = VectorStoreIndex(qdrant(client), source=store, namespace=store.path)
+        index = LlamaIndexVectors(qdrant(client), source=store, namespace=store.path)
         vectors = fill(store, 3 + number, seed=number + 1)
         assert len(index.nearest(ALICE, vectors[:1], 10)[0]) == 3 + number
     assert len(held(client)) == 7
@@ -347,7 +347,7 @@ def test_what_is_no_vector_store_is_refused(tmp_path: Path, store: MemoryStore) 
         ) as memory,
     ):
         memory.search("x", user_id="ana")
-    assert VectorStoreIndex(SimpleVectorStore(), source=store).nearest(Scope("nobody"), unit_vectors(1), 3) == [[]]
+    assert LlamaIndexVectors(SimpleVectorStore(), source=store).nearest(Scope("nobody"), unit_vectors(1), 3) == [[]]
 
 
 @pytest.mark.parametrize("kind", ["qdrant", "simple", "minimal"])
@@ -358,7 +358,7 @@ def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
     """Minimal gives nothing by an id, so every row is searched for by its vector."""
     inner = SimpleVectorStore()
     makes: dict[str, Any] = {"qdrant": lambda: qdrant(client), "minimal": lambda: Minimal(inner=inner)}
-    index = VectorStoreIndex(makes.get(kind, lambda: inner)(), source=store)
+    index = LlamaIndexVectors(makes.get(kind, lambda: inner)(), source=store)
     vectors = fill(store, 40)
     found = index.nearest(ALICE, vectors[:2], 5)
     assert not index.compare(ALICE)

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from mem0_llamaindex.postprocessor import Mem0Rerank
     from mem0_llamaindex.retriever import Mem0Retriever
     from mem0_llamaindex.tools import memory_tools
-    from mem0_llamaindex.vectors import VectorStoreIndex
+    from mem0_llamaindex.vectors import LlamaIndexVectors
 
 __all__ = [
     "LlamaIndexChat",
     "LlamaIndexEmbedder",
     "LlamaIndexReranker",
+    "LlamaIndexVectors",
     "Mem0ChatStore",
     "Mem0Embedding",
     "Mem0Memory",
@@ -36,7 +37,6 @@ __all__ = [
     "Mem0Rerank",
     "Mem0Retriever",
     "Mem0VectorStore",
-    "VectorStoreIndex",
     "WriteThroughMemory",
     "memory_files_tool",
     "memory_tools",
@@ -56,7 +56,7 @@ _MODULES_BY_NAME = {
     "Mem0Rerank": "mem0_llamaindex.postprocessor",
     "Mem0Retriever": "mem0_llamaindex.retriever",
     "Mem0VectorStore": "mem0_llamaindex.documents",
-    "VectorStoreIndex": "mem0_llamaindex.vectors",
+    "LlamaIndexVectors": "mem0_llamaindex.vectors",
     "WriteThroughMemory": "mem0_llamaindex.block",
     "memory_files_tool": "mem0_llamaindex.files",
     "memory_tools": "mem0_llamaindex.tools",

@@ -67,10 +67,10 @@ def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
     if kind == "vector_store":
         from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-        from mem0_llamaindex.vectors import VectorStoreIndex
+        from mem0_llamaindex.vectors import LlamaIndexVectors
 
         if isinstance(instance, BasePydanticVectorStore):
-            return VectorStoreIndex(instance, **wiring)
+            return LlamaIndexVectors(instance, **wiring)
     raise ConfigError(f"{kind}: {type(instance).__name__} is not a LlamaIndex object of this kind")
 
 

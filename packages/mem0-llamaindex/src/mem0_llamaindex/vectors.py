@@ -23,7 +23,7 @@ from mem0_core import ConfigError
 from mem0_core.interfaces import VectorSource
 from mem0_core.stores.vector.external import ExternalIndex, VectorEntry
 
-__all__ = ["VectorStoreIndex", "vector_store"]
+__all__ = ["LlamaIndexVectors", "vector_store"]
 
 _PLACEHOLDER_NODE_ID = "4f1d0a58-6a3f-4f0e-9a55-6d656d300000"
 """The id of a node that says nothing."""
@@ -31,22 +31,22 @@ _PLACEHOLDER_NODE_ID = "4f1d0a58-6a3f-4f0e-9a55-6d656d300000"
 
 def vector_store(
     client: BasePydanticVectorStore, *, source: VectorSource, folder: Path | None = None, **options: Any
-) -> VectorStoreIndex:
+) -> LlamaIndexVectors:
     """Build the index for ``vector_store: {"provider": "llamaindex", "config": {"client": ...}}``.
 
     Args:
         client: a LlamaIndex vector store.
-        options: options of `VectorStoreIndex`.
+        options: options of `LlamaIndexVectors`.
 
     Raises:
         ConfigError: `client` is not a LlamaIndex vector store.
     """
     if not isinstance(client, BasePydanticVectorStore):
         raise ConfigError(f"vector_store.config: client: {client!r} is not a LlamaIndex vector store")
-    return VectorStoreIndex(client, source=source, **options)
+    return LlamaIndexVectors(client, source=source, **options)
 
 
-class VectorStoreIndex(ExternalIndex):
+class LlamaIndexVectors(ExternalIndex):
     """A `mem0_core.interfaces.VectorIndex` over a LlamaIndex vector store, which must filter by metadata.
 
     The store receives a vector, a number and a partition per memory; no text.
