@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from mem0_core import Memory, ScopeError
@@ -20,7 +21,7 @@ from tests.support import open_memory
 
 deepagents = pytest.importorskip("deepagents", reason="nox -s deepagents installs it")
 
-from deepagents.backends import CompositeBackend, StateBackend  # noqa: E402
+from deepagents.backends import CompositeBackend, StateBackend, StoreBackend  # noqa: E402
 
 from mem0_langchain.deepagents import Mem0Backend  # noqa: E402
 
@@ -120,6 +121,50 @@ def test_grep_finds_literal_text_and_then_meaning(use: Use, memory: Memory) -> N
     assert (near["line"], near["text"]) == (2, "No coriander in the soup.")
     assert use("grep", "quantum chromodynamics").matches == []
     assert Mem0Backend(memory, user_id="ana", grep_by_meaning=False).grep("soup without coriander").matches == []
+
+
+def test_it_does_what_the_backend_of_deepagents_over_a_store_does(memory: Memory) -> None:
+    ours = Mem0Backend(memory, user_id="ana", grep_by_meaning=False)
+    theirs = StoreBackend(store=InMemoryStore(), namespace=lambda runtime: ("files",))
+
+    def plain(result: Any) -> Any:
+        """Return the fields of a result, its entries in one order, without times and sizes."""
+        if isinstance(result, list):
+            return [plain(part) for part in result]
+        if isinstance(result, dict):
+            return {
+                name: plain(part) for name, part in result.items() if name not in ("modified_at", "created_at", "size")
+            }
+        fields = plain(vars(result)) if hasattr(result, "__dict__") else result
+        for name in ("entries", "matches"):
+            if isinstance(fields, dict) and fields.get(name):
+                fields[name].sort(key=str)
+        return fields
+
+    def both(method: str, *calls: Any) -> None:
+        for arguments in calls:
+            positional, named = arguments if isinstance(arguments[-1], dict) else (arguments, {})
+            results = [plain(getattr(backend, method)(*positional, **named)) for backend in (ours, theirs)]
+            assert results[0] == results[1], (method, arguments)
+
+    paths = ("/docs/a.md", "/docs/api/b.md", "/src/m.py", "/src/u/h.py", "/c.json", "/ü b.md", "/[id].md", "/x.tar.gz")
+    both("write", *((path, f"content of {path}\nsecond hi\nthird") for path in paths), ("/empty.txt", ""))
+    both("write", ("/docs/a.md", "hello store\nhi"))
+    both("ls", *((path,) for path in ("/", "/src/", "/src", "/none/", "/docs/a.md", "/src/u")))
+    patterns = ("*.md", "**/*.md", "*", "**", "/src/*.py", "src/**/*.py", "*.{md,py}", "[[]id].md", "?.md", "h.py")
+    both("glob", *((pattern, path) for pattern in patterns for path in ("/", "/docs", "/src", "/none", None)))
+    both(
+        "grep", *((pattern, path) for pattern in ("hi", "content", "zz", "(", "") for path in (None, "/src", "/c.json"))
+    )
+    both("grep", *((("content",), {"glob": pattern}) for pattern in ("*.py", "**/*.md", "*.{md,py}", "none")))
+    both("read", *(("/src/m.py", *page) for page in ((), (0, 1), (1, 1), (2, 9), (7, 9), (0, 0))))
+    both("read", ("/empty.txt",), ("/none.md",))
+    both("edit", ("/none", "a", "b"), ("/c.json", "zz", "b"), ("/c.json", "n", "b"), ("/c.json", "n", "b", True))
+    both("edit", ("/empty.txt", "", "full"), ("/c.json", "", "x"), ("/c.json", "second", "second"))
+    both("upload_files", ([("/u.md", b"up"), ("/src/m.py", b"new")],))
+    both("download_files", (["/u.md", "/none", "/src/m.py"],))
+    both("delete", ("/u.md",), ("/none",), ("/src",))
+    both("ls", ("/",))
 
 
 def test_files_are_uploaded_and_downloaded(use: Use) -> None:
