@@ -20,7 +20,7 @@ from mem0_core.interfaces import Embedder
 from mem0_core.providers import numpy_embedder
 from mem0_core.providers._numpy_bert import widen
 from mem0_core.providers._wordpiece import WordPiece
-from mem0_core.providers.numpy_embedder import NumpyEmbedder, create_local_embedder
+from mem0_core.providers.numpy_embedder import BriefNumpyEmbedder, NumpyEmbedder, create_local_embedder
 from mem0_core.providers.onnx import OnnxEmbedder
 from tests.support import run_python
 from tests.tiny_bert import (
@@ -68,6 +68,17 @@ def test_weights_in_half_precision(tmp_path: Path) -> None:
         folder = write_model_folder(tmp_path / kind, stored)
         expected = compute_expected_vectors(folder, SAMPLE_TEXTS, meant)
         np.testing.assert_allclose(NumpyEmbedder(path=folder).embed(SAMPLE_TEXTS), expected, atol=1e-5)
+
+
+def test_an_embedder_that_keeps_no_weights_returns_the_same_vectors_in_every_call_and_thread(tmp_path: Path) -> None:
+    for kind, stored, _ in half_precision_variants(random_weights()):
+        folder = write_model_folder(tmp_path / kind, stored)
+        expected = NumpyEmbedder(path=folder).embed(SAMPLE_TEXTS)
+        brief = BriefNumpyEmbedder(path=folder)
+        with ThreadPoolExecutor(4) as pool:
+            for vectors in pool.map(brief.embed, [SAMPLE_TEXTS] * 8):
+                assert np.array_equal(vectors, expected)
+        assert brief.name == NumpyEmbedder(path=folder).name
 
 
 def test_every_half_becomes_the_float_that_numpy_makes_of_it() -> None:

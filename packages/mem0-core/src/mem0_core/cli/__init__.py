@@ -144,7 +144,9 @@ def _fast_components(config: MemoryConfig) -> dict[str, Any]:
 
     changes: dict[str, Any] = {}
     if config.embedder is None:
-        changes["embedder"] = {"provider": "numpy"}
+        from mem0_core.providers.numpy_embedder import BriefNumpyEmbedder
+
+        changes["embedder"] = BriefNumpyEmbedder()
     has_default_index = config.store is None and "vector_store" not in config.given_keys
     if has_default_index and not any(snapshot_folder(config).rglob("*.json")):
         changes["vector_store"] = ComponentConfig(provider="numpy")

@@ -9,7 +9,7 @@ from typing import Any
 from mem0_core.providers._bert import ModelFolder
 from mem0_core.providers._local_embedder import EmbeddingRuntime, LocalEmbedder
 
-__all__ = ["NumpyEmbedder", "create_local_embedder"]
+__all__ = ["BriefNumpyEmbedder", "NumpyEmbedder", "create_local_embedder"]
 
 
 class NumpyEmbedder(LocalEmbedder):
@@ -23,6 +23,15 @@ class NumpyEmbedder(LocalEmbedder):
         from mem0_core.providers._numpy_bert import NumpyBert
 
         return NumpyBert(folder)
+
+
+class BriefNumpyEmbedder(NumpyEmbedder):
+    """A `NumpyEmbedder` for a process that embeds one short text: it does not keep converted weights."""
+
+    def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> EmbeddingRuntime:
+        from mem0_core.providers._numpy_bert import NumpyBert
+
+        return NumpyBert(folder, keeps_layers=False)
 
 
 def create_local_embedder(*args: Any, **kwargs: Any) -> LocalEmbedder:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mem0_core.stores.vector._tables import MAX_DEAD_SHARE, Neighbors, VectorTable, pair_row
+from mem0_core.stores.vector._tables import MAX_DEAD_SHARE, Neighbors, VectorTable, enlarge, pair_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,8 +66,7 @@ class _Array:
     def add(self, vectors: NDArray[np.float32]) -> None:
         first, self._count = self._count, self._count + len(vectors)
         if self._count > len(self._buffer):
-            spare = np.empty((self._count * 3 // 2 - first, vectors.shape[1]), dtype=np.float32)
-            self._buffer = np.concatenate([self._buffer[:first], spare])
+            self._buffer = enlarge(self._buffer[:first], self._count)
         self._buffer[first : self._count] = vectors
 
     def reconstruct_batch(self, places: NDArray[np.int64]) -> NDArray[np.float32]:

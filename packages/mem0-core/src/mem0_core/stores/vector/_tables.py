@@ -27,6 +27,7 @@ __all__ = [
     "HnswIndex",
     "Neighbors",
     "VectorTable",
+    "enlarge",
     "import_faiss",
     "limit_threads",
     "pair_row",
@@ -75,11 +76,10 @@ class VectorTable:
             self._index.add(np.ascontiguousarray(vectors))
             first, self._count = self._count, self._count + len(rows)
             if self._count > len(self._row_buffer):
-                spare = np.empty(self._count * 3 // 2 - first, dtype=np.int64)
-                self._row_buffer = np.concatenate([self._row_buffer[:first], spare])
+                self._row_buffer = enlarge(self._row_buffer[:first], self._count)
             self._row_buffer[first : self._count] = rows
             self._places.update(zip(rows.tolist(), range(first, self._count), strict=True))
-        self._mark_dead(int(row) for row in removed)
+        self._mark_dead(map(int, removed))
 
     def copy_live_vectors(self, target: VectorTable) -> None:
         """Add all vectors that are not removed to an empty table."""
@@ -93,10 +93,8 @@ class VectorTable:
         self._count, self._places = other._count, other._places
 
     def _mark_dead(self, rows: Iterable[int]) -> None:
-        for row in rows:
-            place = self._places.pop(row, None)
-            if place is not None:
-                self._rows[place] = -1
+        for row in self._places.keys() & rows:
+            self._rows[self._places.pop(row)] = -1
 
     def row_numbers(self) -> NDArray[np.int64]:
         return self._rows[self._rows >= 0]
@@ -222,6 +220,13 @@ class HnswIndex(VectorTable):
     def write(self, path: Path) -> NDArray[np.int64]:
         import_faiss().write_index(self._index, str(path))
         return self._rows
+
+
+def enlarge(values: NDArray[Any], count: int) -> NDArray[Any]:
+    """Copy an array into one with room for half as many rows more; the room takes no memory until it is written."""
+    wider = np.empty((count * 3 // 2, *values.shape[1:]), dtype=values.dtype)
+    wider[: len(values)] = values
+    return wider
 
 
 def import_faiss() -> Any:
