@@ -3,7 +3,7 @@
 Write a `System` for your store, and run ``python -m memory_conformance run yourmodule:YourSystem``.
 """
 
-from memory_conformance.api import CAPABILITIES, VERBS, Record, Records, System, Texts
+from memory_conformance.api import CAPABILITIES, VERBS, Record, Records, Said, System, Texts
 from memory_conformance.registry import Check, CheckError, Kit, load_checks
 from memory_conformance.runner import Result, run_in_process, run_system
 
@@ -16,6 +16,7 @@ __all__ = [
     "Record",
     "Records",
     "Result",
+    "Said",
     "System",
     "Texts",
     "load_checks",

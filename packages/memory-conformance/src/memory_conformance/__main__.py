@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from memory_conformance.api import CAPABILITIES
 from memory_conformance.registry import load_checks
 from memory_conformance.report import render_markdown, render_summary, write_json
-from memory_conformance.runner import CHECK_SECONDS, Report, run_system, work, write_until_killed
+from memory_conformance.runner import CHECK_SECONDS, Report, find_factory, run_system, work, write_until_killed
+from memory_conformance.stories import LANGUAGES, find_problems, load_people, play, render_figures, score
 from memory_conformance.systems import SYSTEMS
 
 
@@ -23,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "write":
         write_until_killed(options.system, options.folder, options.owner, options.log)
         return 0
+    if options.command == "stories":
+        return run_stories(options)
     if options.command == "list":
         print_list()
         return 0
@@ -47,6 +54,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--check-seconds", type=float, default=CHECK_SECONDS, help="time after which a check has hung")
     run.add_argument("--report-only", action="store_true", help="exit with 0 even if checks failed")
+    stories = commands.add_parser("stories", help="ask systems about the life stories of 24 people")
+    stories.add_argument("systems", nargs="*", metavar="SYSTEM", help="as for run; without one, check the annotations")
+    stories.add_argument("--json", type=Path, metavar="FILE", help="write the figures and every answer as JSON")
+    stories.add_argument("--language", action="append", choices=LANGUAGES, help="tell only stories in this language")
+    stories.add_argument("--file", action="append", default=[], type=Path, help="people of your own, in the schema")
+    stories.add_argument("--embedder", metavar="SPEC", help="function that embeds texts: module:name or file.py:name")
     commands.add_parser("list", help="list the known systems, capabilities and checks")
     worker = commands.add_parser("work", help="internal: run checks as a worker process")
     worker.add_argument("system")
@@ -76,6 +89,33 @@ def run_command(options: argparse.Namespace) -> int:
         options.markdown.write_text(render_markdown(reports), encoding="utf-8")
     failed = any(report.error or report.count("fail") for report in reports)
     return 1 if failed and not options.report_only else 0
+
+
+def run_stories(options: argparse.Namespace) -> int:
+    """Check the annotations, ask every system, and print the figures."""
+    if options.embedder:
+        os.environ["MEMORY_CONFORMANCE_EMBEDDER"] = options.embedder
+    people = load_people(options.file, languages=options.language or LANGUAGES)
+    if problems := [problem for person in people for problem in find_problems(person)]:
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    questions = sum(len(person["questions"]) for person in people)
+    print(f"{len(people)} people, {questions} questions; the annotations are consistent")
+    written: dict[str, Any] = {"format": "memory-conformance-stories/1", "systems": {}}
+    for spec in options.systems:
+        with tempfile.TemporaryDirectory(prefix="memory-conformance-", ignore_cleanup_errors=True) as folder:
+            system = find_factory(spec)(Path(folder))
+            try:
+                answers = list(play(system, people))
+            finally:
+                system.close()
+        figures = score(answers)
+        print(f"\n{render_figures(spec, figures)}", flush=True)
+        rows = [{"question": one.question["id"], "texts": one.texts, "declined": one.declined} for one in answers]
+        written["systems"][spec] = {**figures, "answers": rows}
+    if options.json:
+        options.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    return 0
 
 
 def choose_checks(only: Sequence[str] | None) -> list[str] | None:

@@ -44,6 +44,19 @@ class Record:
     updated_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of a conversation.
+
+    Attributes:
+        role: ``user`` or ``assistant``.
+    """
+
+    role: str
+    text: str
+    time: datetime
+
+
 Records: TypeAlias = Sequence[Record]
 Texts: TypeAlias = Sequence[str]
 
@@ -120,6 +133,21 @@ class System:
     def erase(self, owner: str) -> None:
         """Delete all memories of an owner."""
         raise NotImplementedError
+
+    def tell(self, owner: str, turn: Sequence[Said]) -> None:
+        """Remember a message and the reply to it. Only the life stories call it; by default, it adds each text."""
+        for said in turn:
+            self.add(owner, said.text)
+
+    def recall(self, owner: str, question: str, *, now: datetime, limit: int) -> Texts:
+        """Return the texts that answer a question, best first. By default, it searches for them."""
+        return [record.text for record in self.search(owner, question, limit=limit)]
+
+    def make_context(self, owner: str, question: str, *, now: datetime, max_tokens: int) -> str | None:
+        """Return the text that goes into a prompt; None, the default, if the store makes none."""
+
+    def declines(self, owner: str, question: str, *, now: datetime) -> bool | None:
+        """Return True if the store says that it knows no answer; None, the default, if it never says so."""
 
     def close(self) -> None:
         """Release files and connections; everything acknowledged is stored."""

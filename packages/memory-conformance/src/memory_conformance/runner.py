@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import os
 import platform
@@ -22,6 +20,7 @@ from typing import Any, Literal
 from memory_conformance.api import list_verbs, read_capabilities
 from memory_conformance.registry import Check, CheckError, Factory, InapplicableError, Kit, load_checks
 from memory_conformance.systems import SYSTEMS
+from memory_conformance.systems.loading import load_object
 
 Outcome = Literal["pass", "fail", "n/a"]
 CHECK_SECONDS = 150.0
@@ -63,23 +62,10 @@ class Report:
 def find_factory(spec: str) -> Factory:
     """Return the factory that a spec names: a known system, ``module:name`` or ``path/to/file.py:name``."""
     target = SYSTEMS[spec].factory if spec in SYSTEMS else spec
-    place, _, name = target.rpartition(":")
-    if not place:
+    if ":" not in target:
         raise ValueError(f"{spec!r} is neither one of {', '.join(SYSTEMS)} nor 'module:factory' nor 'file.py:factory'")
-    module = load_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    factory: Factory = getattr(module, name)
+    factory: Factory = load_object(target)
     return factory
-
-
-def load_file(path: Path) -> Any:
-    """Import a module from its file."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def run_in_process(spec: str, names: Sequence[str] | None = None, folder: Path | None = None) -> Iterator[Result]:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_conformance.api import Record, Records, System, Texts
+from memory_conformance.api import Record, Records, Said, System, Texts
+from memory_conformance.systems.embedding import DIMS, embed_all, load_embedder
+
+
+class CallersEmbedder:
+    """The caller's embedding function, as an `Embedder`."""
+
+    name = "conformance"
+    dims = DIMS
+
+    def embed(self, texts: Sequence[str], *, kind: str = "document") -> Any:
+        """Return the vectors of texts, (n, dims)."""
+        import numpy as np
+
+        return np.array(embed_all(texts), dtype=np.float32)
 
 
 class Mem0Core(System):
-    """`Memory` without a chat model, with the embedder for tests that mem0-core has."""
+    """`Memory` without a chat model, with the caller's embedder, or that for tests of mem0-core."""
 
     capabilities = frozenset(
         {
@@ -25,7 +39,7 @@ class Mem0Core(System):
         from mem0_core import Memory
         from mem0_core.testing import HashEmbedder
 
-        self.memory: Any = Memory(path=folder, embedder=HashEmbedder())
+        self.memory: Any = Memory(path=folder, embedder=CallersEmbedder() if load_embedder() else HashEmbedder())
 
     def add(
         self,
@@ -89,6 +103,26 @@ class Mem0Core(System):
     def erase(self, owner: str) -> None:
         """Erase the subject with a receipt."""
         self.memory.erase(user_id=owner, reason="conformance")
+
+    def tell(self, owner: str, turn: Sequence[Said]) -> None:
+        """Add the messages of a turn at their times."""
+        messages = [{"role": one.role, "content": one.text, "timestamp": one.time.isoformat()} for one in turn]
+        self.memory.add(messages, user_id=owner, timestamp=turn[-1].time)
+
+    def recall(self, owner: str, question: str, *, now: datetime, limit: int) -> Texts:
+        """Search on the day of the question."""
+        found = self.memory.search(question, user_id=owner, limit=limit, reference_date=now.date())
+        return [item["memory"] for item in found["results"]]
+
+    def make_context(self, owner: str, question: str, *, now: datetime, max_tokens: int) -> str | None:
+        """Return the context, without recent messages."""
+        options = {"max_tokens": max_tokens, "recent": 0, "reference_date": now.date()}
+        return str(self.memory.context(question, user_id=owner, **options)["text"])
+
+    def declines(self, owner: str, question: str, *, now: datetime) -> bool | None:
+        """Return True if the search finds no answer."""
+        options = {"limit": 1, "reference_date": now.date(), "allow_no_answer": True}
+        return not self.memory.search(question, user_id=owner, **options)["results"]
 
     def close(self) -> None:
         """Close the memory."""
