@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from mem0_core.errors import ConfigError
 from mem0_core.interfaces import Embedder
 from mem0_core.providers import numpy_embedder
 from mem0_core.providers._numpy_bert import widen
-from mem0_core.providers._wordpiece import WordPiece
+from mem0_core.providers._wordpiece import CompactVocabulary, WordPiece
 from mem0_core.providers.numpy_embedder import BriefNumpyEmbedder, NumpyEmbedder, create_local_embedder
 from mem0_core.providers.onnx import OnnxEmbedder
 from tests.support import run_python
@@ -181,6 +182,39 @@ def test_any_text_has_the_ids_of_the_library(tokenizers: tuple[WordPiece, Any], 
     ours, theirs = tokenizers
     text = "".join(parts)
     assert ours.encode(text) == theirs.encode(text).ids
+
+
+PIECES = ["{", "}", ",", ":", '"', "\\", "1", "##}", "é", "中", "a", "b", "ab", "##b", "##ab", "", "\x7f"]
+
+
+@needs_weights
+@pytest.mark.parametrize("layout", [{"separators": (",", ":")}, {}, {"indent": 1}], ids=["compact", "spaced", "lines"])
+@pytest.mark.parametrize("escapes", [False, True])
+def test_a_vocabulary_is_read_in_any_layout_before_and_after_it_is_parsed(
+    tmp_path: Path, layout: dict[str, Any], escapes: bool
+) -> None:
+    content = json.loads((weights_folder() / "tokenizer.json").read_text(encoding="utf-8"))
+    special = {token["content"]: token["id"] for token in content["added_tokens"]}
+    content["model"]["vocab"] = special | {piece: 200 + place for place, piece in enumerate(PIECES)}
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps(content, ensure_ascii=escapes, **layout), encoding="utf-8")
+    read = WordPiece.read(file, 64)
+    assert read is not None
+    for _ in range(10):  # more look-ups than are made in the text
+        for piece, number in content["model"]["vocab"].items():
+            assert read._vocabulary.get(piece) == number
+        assert not [piece for piece in ("c", "##a", '","', "a,", '":', "\ud800") if read._vocabulary.get(piece)]
+
+
+@needs_weights
+def test_the_packaged_vocabulary_is_searched_before_it_is_parsed() -> None:
+    read = WordPiece.read(weights_folder() / "tokenizer.json", 64)
+    assert read is not None
+    assert isinstance(read._vocabulary, CompactVocabulary)
+    assert len(read.encode("Maya lives in Lisbon.")) == 7
+    assert read._vocabulary._parsed is None
+    read.encode(" ".join(f"word{number}" for number in range(100)))
+    assert read._vocabulary._parsed == json.loads((weights_folder() / "tokenizer.json").read_bytes())["model"]["vocab"]
 
 
 @needs_weights

@@ -245,6 +245,7 @@ def _read_meaning(text: str) -> Meaning:
     )
 
 
+@lru_cache(maxsize=4_096)  # most elements are in several patterns
 def _read_element(word: str) -> Element:
     if _SLOT.match(word):
         return Element(frozenset(), word)
@@ -287,6 +288,7 @@ def _index_heads(
 ) -> dict[str, tuple[tuple[Pattern, str], ...]]:
     unique = list(dict.fromkeys(sorted(patterns, key=lambda each: -len(each.rest))))
     found: dict[str, dict[tuple[int, str], None]] = {}  # by number: the hash of a pattern is slow
+    inflected: dict[str, tuple[tuple[str, str], ...]] = {}
     for number, pattern in enumerate(unique):
         if not pattern.head:
             continue
@@ -295,7 +297,9 @@ def _index_heads(
         elif pattern.is_copular:
             found.setdefault(pattern.head, {})[number, "be"] = None
         else:
-            for word, form in _inflect(pattern.head, irregular):
+            if pattern.head not in inflected:
+                inflected[pattern.head] = tuple(_inflect(pattern.head, irregular))
+            for word, form in inflected[pattern.head]:
                 found.setdefault(word, {})[number, form] = None
     return {word: tuple((unique[number], form) for number, form in each) for word, each in found.items()}
 
