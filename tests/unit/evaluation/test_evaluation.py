@@ -190,6 +190,23 @@ def test_answers_are_judged_and_lift_and_harm_are_against_no_memory(chat: Path) 
         run_evaluation(plan(chat, judge=True))
 
 
+def test_citations_of_answers_are_counted_and_held_against_the_evidence(chat: Path) -> None:
+    def script(task: str, messages: Any) -> str:
+        if task == "eval_answer":
+            lines = [line for line in messages[0]["content"].splitlines() if '{"id"' in line and "Berlin" in line]
+            return f"Berlin [{json.loads(lines[0])['id']}]" if lines else "unknown"
+        return "yes"
+
+    result = run_evaluation(plan(chat, recipes=("hybrid",), judge=True), llm=ScriptedChat(script))
+    (memory,) = [arm for name, arm in result["arms"].items() if name.startswith("memory")]
+    figures = memory["figures"]
+    rows = {row["question"]: row["values"] for row in memory["rows"]}
+    (home,) = [values for values in rows.values() if values.get("cited_right") == 1.0]
+    assert 0 < home["cited"] <= 1
+    assert figures["cited"]["questions"] == len(rows)
+    assert "cited" not in result["arms"]["whole history"]["figures"]
+
+
 def test_few_questions_give_no_suggestion(chat: Path) -> None:
     suggestion = run_evaluation(plan(chat, suggest=True))["suggestion"]
     assert suggestion["settings"] is None

@@ -7,8 +7,8 @@ inject nothing, everything, or the last messages; a memory injects the context t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -53,6 +53,7 @@ class Outcome:
         refused: True if the arm says that it has no answer.
         tokens: size of the injected text.
         milliseconds: time of the recall.
+        cited: for each number in the text by which an answer can cite a memory, the messages behind it.
     """
 
     text: str
@@ -61,6 +62,7 @@ class Outcome:
     refused: bool
     tokens: int
     milliseconds: float = 0.0
+    cited: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Arm(Protocol):
@@ -202,16 +204,21 @@ def _private_config(config: MemoryConfig, folder: Path, *, infer: bool) -> Memor
 
 
 class MemoryArm:
-    """Injects the context of a memory."""
+    """Injects the context of a memory.
 
-    def __init__(self, remembered: Remembered, settings: Settings, name: str) -> None:
+    Args:
+        citations: number the memories, for answers that cite them.
+    """
+
+    def __init__(self, remembered: Remembered, settings: Settings, name: str, *, citations: bool = False) -> None:
         self.name = name
         self.settings = settings
         self._remembered = remembered
+        self._citations = citations
 
     def with_settings(self, **changes: Any) -> MemoryArm:
         """Return an arm on the same memory with other settings."""
-        return MemoryArm(self._remembered, replace(self.settings, **changes), self.name)
+        return MemoryArm(self._remembered, replace(self.settings, **changes), self.name, citations=self._citations)
 
     def ask(self, question: Question, transcript: Transcript) -> Outcome:
         """Return the context and the search results for a question."""
@@ -234,11 +241,13 @@ class MemoryArm:
             max_tokens=settings.max_tokens,
             limit=settings.limit,
             recent=0,
+            citations=self._citations,
             reference_date=_last_day(transcript),
         )
         took = 1000 * (time.perf_counter() - started)
         injected = tuple(self._remembered.line_ids(one["id"]) for one in context["memories"])
-        return Outcome(context["text"], injected, None, not injected, context["tokens"], took)
+        cited = {number: self._remembered.line_ids(one) for number, one in context.get("citations", {}).items()}
+        return Outcome(context["text"], injected, None, not injected, context["tokens"], took, cited)
 
 
 def _last_day(transcript: Transcript) -> str | None:

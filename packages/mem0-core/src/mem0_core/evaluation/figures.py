@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 
 from mem0_core.evaluation.arms import Outcome
 from mem0_core.evaluation.questions import Question
+from mem0_core.llm.replies import read_citations
 
-__all__ = ["FIGURES", "RESAMPLES", "Figure", "FigureDefinition", "bootstrap_intervals", "measure", "summarize"]
+__all__ = [
+    "FIGURES",
+    "RESAMPLES",
+    "Figure",
+    "FigureDefinition",
+    "bootstrap_intervals",
+    "measure",
+    "measure_citations",
+    "summarize",
+]
 
 RESAMPLES = 2_000
 _SEED = 5
@@ -43,6 +53,8 @@ FIGURES: Mapping[str, FigureDefinition] = {
     "refused": FigureDefinition("Unanswerable questions that the memory declines", 1),
     "wrongly_refused": FigureDefinition("Answerable questions that the memory declines", -1),
     "correct": FigureDefinition("Answers that the model judges correct", 1),
+    "cited": FigureDefinition("Share of the injected memories that the answer cites", 0),
+    "cited_right": FigureDefinition("Share of the cited memories that answer the question", 1),
     "lift": FigureDefinition("Questions answered correctly only with this arm", 1),
     "harm": FigureDefinition("Questions answered correctly only without it", -1),
     "tokens": FigureDefinition("Tokens injected", -1, "tokens"),
@@ -85,6 +97,18 @@ def measure(question: Question, outcome: Outcome) -> dict[str, float]:
         values["precision"] = sum(bool(gold & set(lines)) for lines in outcome.injected) / len(outcome.injected)
     if outcome.ranked is not None:
         values |= _measure_ranking(question, outcome.ranked)
+    return values
+
+
+def measure_citations(question: Question, outcome: Outcome, reply: str) -> dict[str, float]:
+    """Return the figures of the citations in an answer; none if the prompt numbers no memories."""
+    if not outcome.cited:
+        return {}
+    cited = read_citations(reply, {number: number for number in outcome.cited})
+    values = {"cited": len(cited) / len(outcome.cited)}
+    if cited and question.gold:
+        right = [number for number in cited if not set(question.gold).isdisjoint(outcome.cited[number])]
+        values["cited_right"] = len(right) / len(cited)
     return values
 
 

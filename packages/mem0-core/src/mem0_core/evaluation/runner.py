@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mem0_core.evaluation.arms import Arm, MemoryArm, Outcome
-from mem0_core.evaluation.figures import measure, summarize
+from mem0_core.evaluation.figures import measure, measure_citations, summarize
 from mem0_core.evaluation.questions import Question
 from mem0_core.evaluation.transcripts import Transcript
 
@@ -72,6 +72,7 @@ def _ask(
     if judge is not None:
         judged = judge(question, outcome)
         row["reply"] = judged["reply"]
+        values |= measure_citations(question, outcome, judged["reply"] or "")
         if judged["correct"] is not None:
             values["correct"] = float(judged["correct"])
     return row

@@ -211,7 +211,7 @@ def _open_memories(
         stack.callback(remembered.close)
         for recipe in recipes:
             name = " ".join(["memory", *filter(None, (recipe, f"({embedder})" if embedder else None))])
-            arms.append(MemoryArm(remembered, replace(plan.settings, recipe=recipe), name))
+            arms.append(MemoryArm(remembered, replace(plan.settings, recipe=recipe), name, citations=plan.judge))
     return arms
 
 
