@@ -120,6 +120,19 @@ def test_a_text_of_a_model_keeps_its_trust_in_a_space(ann: Any, act_as: Call) ->
     assert ann.pending_writes("team") == []
 
 
+def test_no_writer_speaks_for_another_member(ann: Any, act_as: Call) -> None:
+    bob = act_as("bob")
+    forged = [{"role": "user", "name": "cy", "content": "I leave the team."}]
+    with pytest.raises(AccessError, match="may not add messages of 'cy'"):
+        bob.add(forged, space="team")
+    bob.add([{"role": "user", "name": "Guest", "content": "The office is in Faro."}], space="team")
+    ann.add([{"role": "user", "name": "cy", "content": "I prefer tea."}], space="team")
+    ann.set_approval("team", True)
+    ann.approve(bob.add(forged, space="team")["pending_write"])
+    found = {one["memory"]: one["actor_id"] for one in bob.get_all()["results"]}
+    assert found == {"The office is in Faro.": "Guest", "I prefer tea.": "cy", "I leave the team.": "cy"}
+
+
 def test_a_stranger_gets_nothing(ann: Any, act_as: Call, tmp_path: Path) -> None:
     added = ann.add("The launch code is 4711", space="team")["results"][0]["id"]
     eve = act_as("eve")

@@ -13,8 +13,6 @@ from mem0_core import Memory
 from mem0_core.server.keys import KeyRing
 from tests.support import open_memory
 
-PROTOCOL = "mem0_core.server._protocol:BoundedProtocol"
-
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
@@ -31,10 +29,10 @@ def keys(tmp_path: Path) -> KeyRing:
 def url(memory: Memory, keys: KeyRing) -> Iterator[str]:
     """Yield the URL of a server on a free port of this machine."""
     uvicorn = pytest.importorskip("uvicorn")
-    from mem0_core.server.rest import build_rest_app
+    from mem0_core.server.rest import SERVER_OPTIONS, build_rest_app
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(build_rest_app(memory, keys), http=PROTOCOL, log_level="warning"))
+        server = uvicorn.Server(uvicorn.Config(build_rest_app(memory, keys), **SERVER_OPTIONS))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -144,8 +144,14 @@ def test_the_texts_of_keys_and_webhooks_show_no_secret(tmp_path: Path) -> None:
     assert not [word for word in ("token", SECRET, secret, key.digest) if word in shown]
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1%eth0", "::ffff:169.254.169.254"])
-def test_changes_are_not_sent_to_a_link_local_address(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "fe80::1%eth0", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"),
+        *("fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"),
+    ],
+)
+def test_changes_are_not_sent_to_a_metadata_service(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Socket:
         sent = b""
 

@@ -170,10 +170,23 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         membership = yield from self._membership(user_id, space, SpaceRole.WRITER)
         ids = (space_scope(space, user_id).user_id, None, None)
         named = _name_author(messages, user_id)
+        if not _waits(membership) and membership.role is not SpaceRole.OWNER:
+            yield from self._refuse_other_authors(user_id, space, named)
         if _waits(membership):
             return (yield from self._propose_add(user_id, space, ids, named, metadata, infer, timestamp, trust))
         origin = member_source(user_id), trust
         return (yield from self._add_to(ids, named, origin, metadata, infer, timestamp, background))
+
+    def _refuse_other_authors(self, user_id: str, space: str, messages: Messages) -> Flow[None]:
+        """Refuse messages in the name of another member: an owner may add them, or approve them.
+
+        Raises:
+            AccessError: there is such a message.
+        """
+        names = {message.name for message in parse_messages(messages).messages if message.name} - {user_id}
+        members = {one.user_id for one in (yield from do(self._store.spaces.members, space))} if names else set()
+        if others := sorted(names & members):
+            raise AccessError(f"{user_id!r} may not add messages of {others[0]!r}; an owner of the space may")
 
     def _add_to(
         self,

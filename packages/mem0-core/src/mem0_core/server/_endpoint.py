@@ -63,7 +63,7 @@ class Endpoints:
             except Exception as error:  # noqa: BLE001 - every error becomes a response
                 problem = find_problem(error)
                 if problem.status >= 500:
-                    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+                    _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
                 return respond_problem(problem)
 
         return endpoint

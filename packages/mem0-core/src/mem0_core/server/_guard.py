@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,8 +18,8 @@ Send = Callable[[Event], Awaitable[None]]
 class Guard:
     """ASGI application that refuses requests for other hosts, and of pages of other origins.
 
-    A page in a browser can reach a server on this machine by a name of its own (DNS rebinding), or send forms to it;
-    it can change neither the Host header nor the Origin header.
+    A page in a browser can reach a server on this machine by a name of its own (DNS rebinding), send forms to it, or
+    show it as an image; it can change neither the Host header, nor the Origin header, nor those of the fetch.
 
     Args:
         app: Application behind it.
@@ -47,7 +47,20 @@ class Guard:
         origins = [value.decode("latin-1").casefold() for value in given.get(b"origin", [])]
         if any(origin not in (f"http://{hosts[0]}", f"https://{hosts[0]}") for origin in origins):
             return HttpError(403, "pages of other origins may not use this server")
+        if _is_foreign_fetch(scope["method"], given):
+            return HttpError(403, "pages of other origins may not use this server")
+        if b"transfer-encoding" in given and b"content-length" in given:  # a proxy may read another body than we do
+            return HttpError(
+                400, "a request has one length; send it without Transfer-Encoding", {"Connection": "close"}
+            )
         return None
+
+
+def _is_foreign_fetch(method: str, given: Mapping[bytes, list[bytes]]) -> bool:
+    """Return True if a page of another origin asks for something; a link that a person follows is none."""
+    site, mode, target = (given.get(b"sec-fetch-" + name, [b""])[0] for name in (b"site", b"mode", b"dest"))
+    is_link = method == "GET" and mode == b"navigate" and target == b"document"
+    return site in (b"cross-site", b"same-site") and not is_link
 
 
 def _find_host(address: str) -> str | None:

@@ -50,6 +50,10 @@ class McpEndpoint:
             key = authenticate(headers, self._keys)
             self._limiter.check(key)
             bound = _bind(key)
+            if scope["method"] == "GET":  # a stream of messages of a session, and there are no sessions
+                raise HttpError(
+                    405, "this server sends no messages of its own; send requests by POST", {"Allow": "POST"}
+                )
             body = await read_body(_stream(receive), key.max_body_bytes)
         except Exception as error:  # noqa: BLE001 - every error becomes a response
             await send_problem(find_problem(error), send)

@@ -113,8 +113,10 @@ async def read_body(stream: AsyncIterator[bytes], max_bytes: int | None = None) 
         max_bytes: Maximum size, if it is less than that of the server.
 
     Raises:
-        HttpError: 413, if it is too large; 408, if it is too slow.
+        HttpError: 413, if it is too large; 408, if it is too slow; 400, if its sender left.
     """
+    from starlette.requests import ClientDisconnect
+
     parts, size = [], 0
     maximum = MAX_BODY_BYTES if max_bytes is None else min(max_bytes, MAX_BODY_BYTES)
     try:
@@ -124,6 +126,8 @@ async def read_body(stream: AsyncIterator[bytes], max_bytes: int | None = None) 
                 if size > maximum:
                     raise HttpError(413, f"the body has more than {maximum} bytes")
                 parts.append(part)
+    except ClientDisconnect:
+        raise HttpError(400, "the caller disconnected") from None
     except TimeoutError:
         raise HttpError(408, f"the body took longer than {BODY_SECONDS:.0f} seconds") from None
     return b"".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from importlib import import_module
 from typing import Any
@@ -26,6 +27,9 @@ MAX_EVENTS = 1_000
 STREAM_SECONDS = 60.0
 """Length of a stream. The client connects again with the number of its last event, and its key is checked again."""
 
+MAX_STREAMS = 32
+"""Streams of one API key at a time: each occupies a connection, and those of a process are limited."""
+
 _DEFAULT_EVENTS = 100
 _POLL_SECONDS = 0.5
 _KEEP_ALIVE_SECONDS = 15.0
@@ -37,6 +41,7 @@ class EventHandlers:
     """Handlers of the change feed, for `RestApi`."""
 
     _memory: Memory
+    _streams: Counter[str]
 
     async def events(self, request: Any, key: ApiKey) -> Any:
         """Return the next changes in the scope of a key, or stream them to a client that accepts event streams."""
@@ -46,11 +51,21 @@ class EventHandlers:
         if "text/event-stream" not in request.headers.get("accept", ""):
             return await self._memory.achanges(after=after, limit=limit, **ids)
         last = _read_cursor(request.headers.get("last-event-id"), "Last-Event-ID")
+        if self._streams[key.id] >= MAX_STREAMS:
+            raise HttpError(429, f"the API key has {MAX_STREAMS} streams already", {"Retry-After": "1"})
         return import_module("starlette.responses").StreamingResponse(
-            _stream(self._memory, ids, max(after, last), limit),
+            self._count_stream(key, _stream(self._memory, ids, max(after, last), limit)),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
+
+    async def _count_stream(self, key: ApiKey, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        self._streams[key.id] += 1
+        try:
+            async for part in stream:
+                yield part
+        finally:
+            self._streams[key.id] -= 1
 
 
 async def _stream(memory: Memory, ids: ScopeIds, after: int, limit: int) -> AsyncIterator[bytes]:

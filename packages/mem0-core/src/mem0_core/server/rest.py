@@ -9,6 +9,7 @@ import inspect
 import logging
 import signal
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
@@ -47,7 +48,7 @@ from mem0_core.server.inspector import inspector_routes
 from mem0_core.server.keys import ApiKey, KeyRing
 from mem0_core.server.spaces import SpaceHandlers
 
-__all__ = ["build_rest_app", "run_rest", "run_workers"]
+__all__ = ["SERVER_OPTIONS", "build_rest_app", "run_rest", "run_workers"]
 
 _log = logging.getLogger(__name__)
 
@@ -57,12 +58,13 @@ MAX_CONNECTIONS = 256
 
 _VERDICTS = {"POSITIVE": True, "NEGATIVE": False, "VERY_NEGATIVE": False, None: None}
 
-_SERVER_OPTIONS = {
+SERVER_OPTIONS = {
     "http": "mem0_core.server._protocol:BoundedProtocol",
     "log_level": "warning",
     "timeout_graceful_shutdown": GRACE_SECONDS,
     "limit_concurrency": MAX_CONNECTIONS,
     "server_header": False,
+    "ws": "none",
 }
 
 
@@ -75,6 +77,7 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self._streams = Counter()
 
     async def add(self, request: Any, key: ApiKey) -> Any:
         """Add messages."""
@@ -188,7 +191,7 @@ class RestApi(EventHandlers, SpaceHandlers):
         """Count feedback on one memory."""
         fields = pick(await read_json(request), FEEDBACK)
         verdict = fields.get("feedback")
-        if verdict not in _VERDICTS:
+        if not isinstance(verdict, str | None) or verdict not in _VERDICTS:
             raise HttpError(400, f"feedback is one of {', '.join(filter(None, _VERDICTS))}, or null to withdraw it")
         return await self._memory.afeedback(fields.get("memory_id", ""), _VERDICTS[verdict], **merge_ids(key, {}))
 
@@ -353,7 +356,7 @@ def run_rest(app: Any, *, host: str, port: int) -> None:
     uvicorn = _import("uvicorn")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _exit)  # uvicorn sends itself the signal again when it has finished
-    uvicorn.run(app, host=host, port=port, **_SERVER_OPTIONS)
+    uvicorn.run(app, host=host, port=port, **SERVER_OPTIONS)
 
 
 def run_workers(factory: str, *, host: str, port: int, workers: int) -> None:
@@ -368,7 +371,7 @@ def run_workers(factory: str, *, host: str, port: int, workers: int) -> None:
     known = inspect.signature(uvicorn.run).parameters
     # A process that computes answers no health check; uvicorn would kill it after five seconds.
     more = {"timeout_worker_healthcheck": 60} if "timeout_worker_healthcheck" in known else {}
-    uvicorn.run(factory, factory=True, workers=workers, host=host, port=port, **_SERVER_OPTIONS, **more)
+    uvicorn.run(factory, factory=True, workers=workers, host=host, port=port, **SERVER_OPTIONS, **more)
 
 
 def _exit(*_: object) -> None:

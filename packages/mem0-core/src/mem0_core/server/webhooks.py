@@ -183,8 +183,26 @@ class _RefuseRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+# Where clouds serve the credentials of a host: link-local, and addresses of AWS (IPv6), Azure, Alibaba and Oracle.
+_METADATA_NETWORKS = [
+    ipaddress.ip_network(one)
+    for one in ["169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "168.63.129.16", "100.100.100.200", "192.0.0.192"]
+]
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def _is_metadata(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Return True for an address of a metadata service, also as the part of an IPv6 address that leads to it."""
+    inner = None
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return any((inner or address) in network for network in _METADATA_NETWORKS)
+
+
 class _CheckedConnection(http.client.HTTPConnection):
-    """A connection that refuses addresses of the link itself, where clouds serve the credentials of a host.
+    """A connection that refuses the addresses where clouds serve the credentials of a host.
 
     The address is that of the connection, so a name that changes its address does not lead there either.
     """
@@ -192,9 +210,9 @@ class _CheckedConnection(http.client.HTTPConnection):
     def connect(self) -> None:
         super().connect()
         address = ipaddress.ip_address(self.sock.getpeername()[0].partition("%")[0])
-        if (getattr(address, "ipv4_mapped", None) or address).is_link_local:
+        if _is_metadata(address):
             self.close()
-            raise OSError("a webhook must not be on a link-local address")
+            raise OSError("a webhook must not be on the address of a metadata service")
 
 
 class _CheckedTlsConnection(http.client.HTTPSConnection, _CheckedConnection):

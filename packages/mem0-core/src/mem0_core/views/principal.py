@@ -124,7 +124,7 @@ class Principal:
         """Learn from a conversation, into the user's own memories or into a space.
 
         In a space, messages of the role ``user`` without a name are said by the user: their `actor_id` is the user's
-        id.
+        id. Messages in the name of another member can be added by an owner only, or with the approval of one.
 
         Args:
             messages, metadata, infer, timestamp, background, trust: As in `Memory.add`.
@@ -135,7 +135,7 @@ class Principal:
             As `Memory.add`. If the write waits for approval, nothing but ``pending_write``, its id.
 
         Raises:
-            AccessError: The user is not a writer of the space.
+            AccessError: The user is not a writer of the space, or the messages are in the name of another member.
             LimitError: 1,000 writes of the space wait already.
         """
         flow = self.memory._principal_add_flow(

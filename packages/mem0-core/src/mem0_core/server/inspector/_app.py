@@ -152,7 +152,7 @@ class Inspector:
         except Exception as error:  # noqa: BLE001 - every error becomes a page
             problem = find_problem(error)
             if problem.status >= 500:
-                _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+                _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
             return _respond(_show_problem(problem), visit)
 
     def _find_session(self, request: Any) -> Session | None:

@@ -186,7 +186,7 @@ def _say_approval(space: Mapping[str, Any]) -> str:
 def _show_write(visit: Visit, write: Mapping[str, Any], *, is_owner: bool) -> Html:
     """Return one pending write, with the buttons of the reader."""
     given, kind, name = write["arguments"], write["kind"], write["space"]
-    texts = [one["content"] for one in given["messages"]] if kind == "add" else [given.get("data", "")]
+    texts = [_say(one, write["author"]) for one in given["messages"]] if kind == "add" else [given.get("data", "")]
     before = given.get("previous")
     fields = {"id": write["id"], "space": name}
     about = f"{kind} of {write['author']}"
@@ -202,17 +202,17 @@ def _show_write(visit: Visit, write: Mapping[str, Any], *, is_owner: bool) -> Ht
         "li",
         tag("p", show_text(write["author"]), f" {_KINDS[kind]} · ", show_time(write["created_at"]), class_="soft"),
         tag("p", tag("del", show_text(shorten(before)))) if before else None,
-        [tag("p", show_text(shorten(_as_text(text)))) for text in texts if text],
+        [tag("p", show_text(shorten(text))) for text in texts if text],
         tag("p", buttons),
         class_="card",
     )
 
 
-def _as_text(content: Any) -> str:
-    """Return the text of a message's content, which may have parts."""
-    if isinstance(content, str):
-        return content
-    return " ".join(str(part.get("text", "[image]")) for part in content)
+def _say(message: Mapping[str, Any], author: str) -> str:
+    """Return the text of a message, which may have parts, with its speaker if that is not the author."""
+    content, speaker = message["content"], message.get("name") or message["role"]
+    text = content if isinstance(content, str) else " ".join(str(part.get("text", "[image]")) for part in content)
+    return text if speaker == author else f"{speaker}: {text}"
 
 
 def _show_members(visit: Visit, space: str, members: Any, *, is_owner: bool) -> Html:
