@@ -53,11 +53,11 @@ def shown(graph: PropertyGraph) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("limit", [1, 2_000])
 def test_a_graph_that_follows_the_changes_equals_one_that_is_read_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+    tmp_path: Path, truth: dict[str, Any], monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     monkeypatch.setattr(graph_records, "_MAX_CHANGED", limit)
     chance = random.Random(5)
-    with open_memory(tmp_path) as memory:
+    with open_memory(tmp_path, config=truth) as memory:
         followed, other = ScopedGraph(memory, user_id="maya"), ScopedGraph(memory, user_id="maya")
 
         def forget() -> None:
