@@ -56,32 +56,36 @@ class SqliteStore(InMemoryStore):
         """Do nothing: the store is ready."""
 
 
-class AsyncSqliteStore(InMemoryStore):
-    """The same with the constructors of LangGraph's `AsyncSqliteStore`."""
+class AsyncSqliteStore(SqliteStore):
+    """The same with the constructors and the async sweeper of LangGraph's `AsyncSqliteStore`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._sweeping = Mem0Store(self.own_memory, ttl=self.ttl_config)
 
     @classmethod
     @asynccontextmanager
-    async def from_conn_string(
+    async def from_conn_string(  # type: ignore[override]
         cls, conn_string: str, *, index: Any = None, ttl: Any = None
     ) -> AsyncIterator[AsyncSqliteStore]:
         store = cls(index=index, ttl=ttl, folder=None if conn_string == ":memory:" else f"{conn_string}.mem0")
         try:
             yield store
         finally:
-            Mem0Store.stop_ttl_sweeper(store)
+            store._sweeping.stop_ttl_sweeper()
             store.own_memory.close()
 
-    async def setup(self) -> None:
+    async def setup(self) -> None:  # type: ignore[override]
         """Do nothing: the store is ready."""
 
     async def sweep_ttl(self) -> int:  # type: ignore[override]
-        return super().sweep_ttl()
+        return self._sweeping.sweep_ttl()
 
     async def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> None:  # type: ignore[override]
-        super().start_ttl_sweeper(sweep_interval_minutes)
+        self._sweeping.start_ttl_sweeper(sweep_interval_minutes)
 
     async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # type: ignore[override]
-        return super().stop_ttl_sweeper(timeout)
+        return self._sweeping.stop_ttl_sweeper(timeout)
 
 
 def _replace(ours: type, *modules: str) -> None:
