@@ -169,3 +169,29 @@ def test_the_time_taken_is_linear_in_the_length() -> None:
         started = time.process_time()
         compile_question(part * 100_000)
         assert time.process_time() - started < 5  # quadratic reading would take hours
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what was I supposed to rub on the table",
+        "which exercise was recommended for the shoulder?",
+        "your finding about the gutters?",
+        "What to tell the landlord",
+    ],
+)
+def test_a_question_for_advice_asks_for_words_of_the_assistant(text: str) -> None:
+    assert compile_text(text).asks_assistant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What have I recommended to Ana?",
+        "the book she suggested",
+        "which cream was prescribed by Dr Weir, recommended by Tom?",
+        "what to eat",
+    ],
+)
+def test_a_question_for_the_advice_of_others_does_not(text: str) -> None:
+    assert not compile_text(text).asks_assistant

@@ -43,7 +43,10 @@ persons: man woman person guy girl boy lady gentleman one bloke people
 generic: kind kinds type types sort sorts name names thing things stuff food foods place places person people full first
  last kinda
 assistant_verbs: tell say suggest recommend advise mention give propose write explain advice
-assistant_nouns: tip tips advice suggestion suggestions recommendation recommendations idea recipe answer
+assistant_nouns: tip tips advice suggestion suggestions recommendation recommendations idea ideas recipe answer
+ finding opinion verdict view diagnosis proposal instructions
+assistant_participles: recommended suggested advised proposed
+subjects: i he she they we you it who
 no_names: that it he she there here let this one everyone everybody someone you they them him her his hers its it's not
  no yes ok okay hello hi hey please thanks the a an and or but so then if anyone anybody nobody something anything all
  every each more most much many people

@@ -294,14 +294,26 @@ class _ClauseReader:
         return reading
 
     def _asks_assistant(self) -> bool:
+        """Return True for "what did you suggest", "your tip", "the cream recommended", "what was I supposed to do"."""
         lows = self.lows
+        if lows[:2] == ["what", "to"] and LISTS["assistant_verbs"].intersection(lows[2:3]):
+            return True
         for index, low in enumerate(lows[:-1]):
+            before = lows[index - 1] if index else ""
+            if low in LISTS["assistant_participles"] and not self._is_subject(index - 1) and "by" not in lows:
+                return True
+            if low == "supposed" and before == "i" and lows[index + 1] == "to":
+                return True
             follows = lows[index + 1]
             if low == "you" and LISTS["assistant_verbs"].intersection(lemmas_of(follows)) and index:
                 return True
             if low == "your" and follows in LISTS["assistant_nouns"]:
                 return True
         return False
+
+    def _is_subject(self, index: int) -> bool:
+        """Return True for a pronoun or a name, which may have said what follows."""
+        return index >= 0 and (self.lows[index] in LISTS["subjects"] or self.tokens[index].text[:1].isupper())
 
     # --- the opening -------------------------------------------------------------------------------------------------
 

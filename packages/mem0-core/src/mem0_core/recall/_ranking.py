@@ -355,7 +355,8 @@ class Ranker:
         return [memory.actor_id == self._speaker for memory in batch.features]
 
     def _compute_role(self, batch: _Batch) -> list[bool]:
-        return [memory.actor_id is None and memory.role == "user" for memory in batch.features]
+        role = "assistant" if self._search.request.query.question.asks_assistant else "user"
+        return [memory.actor_id is None and memory.role == role for memory in batch.features]
 
     def _compute_question(self, batch: _Batch) -> list[bool]:
         return [memory.is_question for memory in batch.features]

@@ -33,6 +33,7 @@ from mem0_core.recall.validity import (
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
 _CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
+_OTHERS_SHARE = 0.6  # of the score that a memory of the user keeps for a question about words of the assistant
 _OVERFETCH_FACTOR = 4  # more hits are fetched where their age reorders them, or expired memories take places
 
 
@@ -57,6 +58,8 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     hits = yield from _rerank(ports, search, (yield from _retrieve(ports, search)))
     if search.request.recipe.is_dense_only:
         return hits  # the cosines alone decide, and no other reads are made
+    if search.request.query.question.asks_assistant:
+        hits = _prefer_assistant(hits)
     hits = prefer_latest(hits, search)
     search.slot_answer = yield from find_slot_answer(ports, search, hits)
     if search.slot_answer is not None:
@@ -132,6 +135,14 @@ def _apply_age(hit: Hit, search: Search) -> Hit:
     changed_at = datetime.fromisoformat(hit.item.updated_at or hit.item.created_at)
     days = max(0.0, (search.now - changed_at).total_seconds() / 86_400)
     return replace(hit, score=hit.score * 0.5 ** (days / half_life))
+
+
+def _prefer_assistant(hits: list[Hit]) -> list[Hit]:
+    """Return hits with the words of the assistant higher, for a question that asks for them."""
+    if not any(hit.item.role == "assistant" for hit in hits):
+        return hits  # a chat model keeps advice as facts, and facts have no role
+    lowered = [hit if hit.item.role == "assistant" else replace(hit, score=hit.score * _OTHERS_SHARE) for hit in hits]
+    return sorted(lowered, key=lambda hit: -hit.score)
 
 
 def _rerank(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
