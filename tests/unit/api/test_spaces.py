@@ -148,6 +148,7 @@ def test_a_stranger_gets_nothing(ann: Any, act_as: Call, tmp_path: Path) -> None
         lambda: eve.update(added, "mine"),
         lambda: eve.delete(added),
         lambda: eve.pin(added),
+        lambda: eve.feedback(added, True),
     ]
     for call in calls:
         with pytest.raises(NotFoundError):
@@ -195,6 +196,7 @@ def test_roles_bound_what_a_member_may_do(ann: Any, act_as: Call) -> None:
         lambda: cy.update(added, "mine"),
         lambda: cy.delete(added),
         lambda: cy.pin(added),
+        lambda: cy.feedback(added, True),
         lambda: cy.set_member("team", "cy", "owner"),
         lambda: act_as("bob").delete_space("team"),
         lambda: act_as("bob").set_approval("team", True),
@@ -204,7 +206,8 @@ def test_roles_bound_what_a_member_may_do(ann: Any, act_as: Call) -> None:
             call()
     ann.set_member("team", "cy", "writer")
     cy.update(added, "We deploy on Monday")
-    assert ann.get(added)["memory"] == "We deploy on Monday"
+    assert cy.feedback(added, True) == {"id": added, "useful": 1, "useless": 0}
+    assert (ann.get(added)["memory"], ann.get(added)["useful"]) == ("We deploy on Monday", 1)
     cy.delete(added)
     assert ann.get(added) is None
 

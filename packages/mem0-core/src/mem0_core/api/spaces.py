@@ -35,6 +35,7 @@ from mem0_core.domain.records import (
     AnswerDict,
     Axis,
     ContextDict,
+    FeedbackDict,
     HistoryDict,
     Hit,
     MemoryDict,
@@ -297,6 +298,11 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         if home.space is not None and _waits(membership):
             raise refuse_access(home.space, user_id, SpaceRole.OWNER)
         yield from self._pin_flow(memory_id, pinned, ids=home.ids)
+
+    def _principal_feedback_flow(self, user_id: str, memory_id: str, useful: bool | None) -> Flow[FeedbackDict]:
+        """Flow of `Principal.feedback`."""
+        home, _ = yield from self._locate(user_id, memory_id, SpaceRole.WRITER)
+        return (yield from self._feedback_flow(memory_id, useful, ids=home.ids))
 
     # --- approval ----------------------------------------------------------------------------------------------------
 

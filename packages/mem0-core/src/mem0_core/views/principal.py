@@ -12,7 +12,15 @@ from typing import Any, Literal
 
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.feed import ChangesDict
-from mem0_core.domain.records import AnswerDict, ContextDict, HistoryDict, MemoryDict, Messages, SearchResult
+from mem0_core.domain.records import (
+    AnswerDict,
+    ContextDict,
+    FeedbackDict,
+    HistoryDict,
+    MemoryDict,
+    Messages,
+    SearchResult,
+)
 from mem0_core.domain.spaces import MemberDict, PendingWriteDict, SpaceAddResult, SpaceDict, check_member
 from mem0_core.domain.trust import TrustClass
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
@@ -178,6 +186,15 @@ class Principal:
             AccessError: The user is not a writer of its space, or not an owner where writes wait for approval.
         """
         return self.memory._run(self.memory._principal_pin_flow(self.user_id, memory_id, pinned))
+
+    def feedback(self, memory_id: str, useful: bool | None) -> FeedbackDict:
+        """Count a memory as useful or useless for all who can see it, as `Memory.feedback` does; no approval is needed.
+
+        Raises:
+            NotFoundError: The user can see no memory with that id.
+            AccessError: The user is not a writer of its space.
+        """
+        return self.memory._run(self.memory._principal_feedback_flow(self.user_id, memory_id, useful))
 
     # --- Approval ----------------------------------------------------------------------------------------------------
 
@@ -491,6 +508,10 @@ class AsyncPrincipal:
     async def pin(self, memory_id: str, pinned: bool = True) -> None:
         """Async version of `Principal.pin`."""
         return await self.memory._arun(self.memory._principal_pin_flow(self.user_id, memory_id, pinned))
+
+    async def feedback(self, memory_id: str, useful: bool | None) -> FeedbackDict:
+        """Async version of `Principal.feedback`."""
+        return await self.memory._arun(self.memory._principal_feedback_flow(self.user_id, memory_id, useful))
 
     async def pending_writes(self, space: str) -> list[PendingWriteDict]:
         """Async version of `Principal.pending_writes`."""
