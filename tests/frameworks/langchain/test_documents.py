@@ -50,6 +50,30 @@ def test_documents_are_memories_and_memories_are_documents(memory: Memory, store
     ]
 
 
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_documents_are_found_by_a_vector(memory: Memory, store: Mem0VectorStore, mode: str) -> None:
+    texts = ["Tea in the morning.", "Tea in the evening.", "The train leaves at nine."]
+    store.add_texts(texts, [{"n": number} for number in range(3)], ids=["a", "b", "c"])
+    Mem0VectorStore(memory, user_id="ben").add_texts(["Tea in the morning!"])
+    assert store.embeddings is not None
+    asked = store.embeddings.embed_query("Tea in the morning")
+    assert store.embeddings.embed_documents(texts[:1])[0] == pytest.approx(
+        memory.embedder.embed(texts[:1])[0].tolist(), abs=1e-6
+    )
+
+    def search(name: str, vector: list[float], **options: Any) -> list[str | None]:
+        if mode == "sync":
+            return [found.id for found in getattr(store, name)(vector, **options)]
+        return [found.id for found in asyncio.run(getattr(store, f"a{name}")(vector, **options))]
+
+    assert search("similarity_search_by_vector", asked, k=2) == ["a", "b"]
+    assert search("similarity_search_by_vector", asked, filter={"n": {"gte": 1}}) == ["b", "c"]
+    diverse = search("max_marginal_relevance_search_by_vector", asked, k=2, lambda_mult=0.1)
+    assert diverse == ["a", "c"]
+    with pytest.raises(InputError, match="dimensions"):
+        search("similarity_search_by_vector", [0.5])
+
+
 def test_filters_scores_and_retrievers(store: Mem0VectorStore) -> None:
     store.add_texts(["Tea in the morning.", "Tea in the evening."], [{"n": 1}, {"n": 2}], ids=["a", "b"])
     assert [found.id for found in store.similarity_search("tea", filter={"n": {"gt": 1}})] == ["b"]

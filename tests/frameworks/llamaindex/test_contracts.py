@@ -150,7 +150,11 @@ def test_every_block_of_a_message_comes_back(make: Make) -> None:
 
 def test_a_memory_is_saved_and_restored(core: Memory) -> None:
     memory = Mem0Memory.from_defaults(core, user_id="maya", token_limit=500, chat_history=[QUESTION])
-    for restored in (Mem0Memory.from_dict(memory.to_dict()), Mem0Memory.from_json(memory.to_json())):
+    for restored in (
+        Mem0Memory.from_dict(memory.to_dict()),
+        Mem0Memory.from_json(memory.to_json()),
+        Mem0Memory.from_string(memory.to_string()),
+    ):
         restored.bind(core)
         assert restored.get() == [QUESTION]
         assert restored.token_limit == 500

@@ -19,8 +19,8 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 
-from mem0_core import Memory, ScopeError
-from mem0_llamaindex import Mem0VectorStore
+from mem0_core import InputError, Memory, ScopeError
+from mem0_llamaindex import Mem0Embedding, Mem0VectorStore
 
 
 @pytest.fixture
@@ -115,8 +115,17 @@ def test_filters_are_translated(store: Mem0VectorStore, mode: str) -> None:
     assert set(query(store, mode, query_str="tea", similarity_top_k=9, node_ids=["0", "1"])) == {"0", "1"}
     with pytest.raises(ValueError, match="'any' takes a list"):
         query(store, mode, query_str="tea", filters=MetadataFilters(filters=[where("n", "1", FilterOperator.ANY)]))
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="no text and no vector"):
+        query(store, mode)
+    with pytest.raises(InputError, match="dimensions"):
         query(store, mode, query_embedding=[0.1])
+    vector = Mem0Embedding(store.client).get_query_embedding("green tea")
+    (best, *_) = query(store, mode, query_embedding=vector, similarity_top_k=3)
+    assert best == query(store, mode, query_str="green tea", similarity_top_k=1)[0]
+    near_black = MetadataFilters(filters=[where("tag", "black")])
+    assert set(query(store, mode, query_embedding=vector, similarity_top_k=3, filters=near_black)) == {"1"}
+    diverse = query(store, mode, query_embedding=vector, similarity_top_k=2, mode=VectorStoreQueryMode.MMR)
+    assert len(set(diverse)) == 2
 
 
 METADATA: dict[str, dict[str, Any]] = {

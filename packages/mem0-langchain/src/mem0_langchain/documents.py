@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
@@ -89,6 +90,11 @@ class Mem0VectorStore(VectorStore):
         store = cls(memory or Memory(config, embedder=embedding), **options)
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """The memory's embedder."""
+        return _MemoryEmbeddings(self._documents.memory)
 
     # --- Write -------------------------------------------------------------------------------------------------------
 
@@ -176,6 +182,18 @@ class Mem0VectorStore(VectorStore):
         found = await self._documents.asearch(query, k=k, filters=filter, recipe=self._recipe)
         return [(_to_document(one), one.score) for one in found]
 
+    def similarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, *, filter: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Return the documents nearest to a vector of `embeddings`."""
+        return [_to_document(one) for one in self._documents.search(embedding, k=k, filters=filter)]
+
+    async def asimilarity_search_by_vector(
+        self, embedding: list[float], k: int = 4, *, filter: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Async version of `similarity_search_by_vector`."""
+        return [_to_document(one) for one in await self._documents.asearch(embedding, k=k, filters=filter)]
+
     def max_marginal_relevance_search(
         self,
         query: str,
@@ -202,20 +220,63 @@ class Mem0VectorStore(VectorStore):
         """Async version of `max_marginal_relevance_search`."""
         return await arun(self._select_diverse(query, k, fetch_k, lambda_mult, filter))
 
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Return documents that are near to a vector of `embeddings` and different from each other."""
+        return run(self._select_diverse(embedding, k, fetch_k, lambda_mult, filter))
+
+    async def amax_marginal_relevance_search_by_vector(
+        self,
+        embedding: list[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Async version of `max_marginal_relevance_search_by_vector`."""
+        return await arun(self._select_diverse(embedding, k, fetch_k, lambda_mult, filter))
+
     def _select_diverse(
-        self, query: str, k: int, fetch_k: int, lambda_mult: float, filter: Mapping[str, Any] | None
+        self, query: str | list[float], k: int, fetch_k: int, lambda_mult: float, filter: Mapping[str, Any] | None
     ) -> Flow[list[Document]]:
         memory = self._documents.memory
         found = yield from self._documents.search_flow(query, k=fetch_k, filters=filter, recipe=self._recipe)
         if not found:
             return []
-        asked = (yield from do(memory.embedder.embed, [query], kind="query"))[0]
+        asked: Any = query
+        if isinstance(query, str):
+            asked = (yield from do(memory.embedder.embed, [query], kind="query"))[0]
         vectors: Any = yield from do(memory.embedder.embed, [one.text for one in found])
-        chosen = maximal_marginal_relevance(asked, list(vectors), lambda_mult=lambda_mult, k=k)
+        chosen = maximal_marginal_relevance(np.asarray(asked), list(vectors), lambda_mult=lambda_mult, k=k)
         return [_to_document(found[index]) for index in chosen]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return _unchanged
+
+
+class _MemoryEmbeddings(Embeddings):
+    """The embedder of a memory as LangChain's embeddings."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self._memory.embedder.embed(texts).tolist() if texts else []
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        vector: list[float] = self._memory.embedder.embed([text], kind="query")[0].tolist()
+        return vector
 
 
 def _unchanged(score: float) -> float:

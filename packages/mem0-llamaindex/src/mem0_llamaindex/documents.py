@@ -166,31 +166,34 @@ class Mem0VectorStore(BasePydanticVectorStore):
         return _to_result(await arun(self._search(query, **kwargs)))
 
     def _search(self, query: VectorStoreQuery, **kwargs: Any) -> Flow[list[ScopedDocument]]:
-        if not query.query_str:
-            raise ValueError("the query has no text: a memory is searched by text, not by a vector; set query_str")
+        asked: str | list[float] | None = query.query_str and replace_lone_surrogates(query.query_str)
+        if not asked:
+            asked = query.query_embedding
+        if asked is None:
+            raise ValueError("the query has no text and no vector; set query_str, or query_embedding by Mem0Embedding")
         filters = [found for found in (_to_filters(query.filters),) if found]
         filters += [{"mem0_document": {"in": query.node_ids}}] if query.node_ids else []
         filters += [{"metadata.ref_doc_id": {"in": query.doc_ids}}] if query.doc_ids is not None else []
-        text, k = replace_lone_surrogates(query.query_str), query.hybrid_top_k or query.similarity_top_k
+        k = query.hybrid_top_k or query.similarity_top_k
         options: dict[str, Any] = {"filters": {"AND": filters} if filters else None}
         options["recipe"] = _choose_recipe(query, self._recipe)
         if query.mode is not VectorStoreQueryMode.MMR:
-            return (yield from self._documents.search_flow(text, k=k, **options))
+            return (yield from self._documents.search_flow(asked, k=k, **options))
         wanted = round(k * kwargs.get("mmr_prefetch_factor", _MMR_PREFETCH_FACTOR))
-        found = yield from self._documents.search_flow(text, k=max(k, wanted), **options)
-        return (yield from self._select_diverse(text, found, k, kwargs.get("mmr_threshold", query.mmr_threshold)))
+        found = yield from self._documents.search_flow(asked, k=max(k, wanted), **options)
+        return (yield from self._select_diverse(asked, found, k, kwargs.get("mmr_threshold", query.mmr_threshold)))
 
     def _select_diverse(
-        self, text: str, found: Sequence[ScopedDocument], k: int, threshold: float | None
+        self, query: str | list[float], found: Sequence[ScopedDocument], k: int, threshold: float | None
     ) -> Flow[list[ScopedDocument]]:
-        """Return `k` documents that are near to a text and different from each other."""
+        """Return `k` documents that are near to a query and different from each other."""
         if not found:
             return []
         embedder = self._documents.memory.embedder
-        asked: Any = yield from do(embedder.embed, [text], kind="query")
+        asked = query if not isinstance(query, str) else (yield from do(embedder.embed, [query], kind="query"))[0]
         vectors: Any = yield from do(embedder.embed, [one.text for one in found])
         _, chosen = get_top_k_mmr_embeddings(
-            asked[0].tolist(),
+            list(asked),
             vectors.tolist(),
             similarity_top_k=min(k, len(found)),
             embedding_ids=list(range(len(found))),

@@ -332,6 +332,15 @@ class Mem0Memory(BaseMemory):
         data: dict[str, Any] = to_jsonable_python(super().to_dict(**kwargs), fallback=str)
         return data
 
+    def to_string(self) -> str:
+        """Return `to_dict` as JSON, as `ChatMemoryBuffer` does."""
+        return self.to_json()
+
+    @classmethod
+    def from_string(cls, json_str: str) -> Self:
+        """Restore a memory from `to_string`."""
+        return cls.from_json(json_str)
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle what `to_dict` saves: a lock and an open store cannot be pickled."""
         return type(self).from_dict, (self.to_dict(),)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from mem0_core.domain.records import Scope
+from mem0_core.errors import InputError
 from mem0_core.memory import AsyncMemory, Memory
 
-__all__ = ["MAX_ATTEMPTS", "ScopedView"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["MAX_ATTEMPTS", "ScopedView", "unit_vector"]
 
 MAX_ATTEMPTS = 3
 """Attempts of a write while other writers change the same memories."""
@@ -42,3 +50,21 @@ class ScopedView:
     def scope(self) -> Scope:
         """Owner of the view."""
         return self._scope
+
+
+def unit_vector(vector: Sequence[float], dims: int) -> NDArray[np.float32]:
+    """Return a query vector in unit length.
+
+    Raises:
+        InputError: it has not `dims` numbers.
+    """
+    import numpy as np
+
+    given = np.asarray(vector, np.float32)
+    if given.shape != (dims,):
+        raise InputError(
+            f"the query vector has shape {given.shape}, and the memory's embedder makes vectors of {dims} dimensions;"
+            " embed queries with the memory's embedder"
+        )
+    length = float(np.linalg.norm(given))
+    return given / length if length else given

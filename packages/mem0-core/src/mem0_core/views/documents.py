@@ -13,12 +13,13 @@ from dataclasses import field
 from typing import Any
 
 from mem0_core._system.records import dataclass
-from mem0_core.domain.filters import Condition, Filter, Group, parse_filters
+from mem0_core.api._arguments import utc_today
+from mem0_core.domain.filters import Condition, Filter, Group, parse_filters, unexpired
 from mem0_core.domain.records import Axis, MemoryItem, Trust, new_id
 from mem0_core.errors import InputError, ScopeError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.language.messages import check_metadata
-from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView
+from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView, unit_vector
 
 __all__ = ["ScopedDocument", "ScopedDocuments"]
 
@@ -114,13 +115,17 @@ class ScopedDocuments(ScopedView):
         return await self._memory._arun(self.delete_flow(ids, filters=filters))
 
     def search(
-        self, query: str, *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
+        self, query: str | Sequence[float], *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
     ) -> list[ScopedDocument]:
-        """Return the documents nearest to a query, best first."""
+        """Return the documents nearest to a query, best first.
+
+        Args:
+            query: a text; or a vector of the memory's embedder, for scores that are cosines, whatever the recipe.
+        """
         return self._memory._run(self.search_flow(query, k=k, filters=filters, recipe=recipe))
 
     async def asearch(
-        self, query: str, *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
+        self, query: str | Sequence[float], *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
     ) -> list[ScopedDocument]:
         """Async version of `search`."""
         return await self._memory._arun(self.search_flow(query, k=k, filters=filters, recipe=recipe))
@@ -165,14 +170,25 @@ class ScopedDocuments(ScopedView):
         return len(items)
 
     def search_flow(
-        self, query: str, *, k: int, filters: Mapping[str, Any] | None, recipe: Any
+        self, query: str | Sequence[float], *, k: int, filters: Mapping[str, Any] | None, recipe: Any
     ) -> Flow[list[ScopedDocument]]:
         """Flow of `search`."""
-        self._parse(filters)
+        filter = self._parse(filters)
+        if not isinstance(query, str):
+            return (yield from self._nearest_flow(query, k, filter))
         ids: dict[str, Any] = {axis.value: value for axis, value in self._scope.ids.items()}
         found: Any = yield from do(self._memory.search, query, **ids, limit=k, filters=filters, recipe=recipe)
         hits = found["results"] if isinstance(found, Mapping) else found  # version "v1.0" returns a bare list
         return [_to_document(hit["id"], hit["memory"], hit["metadata"], hit["score"]) for hit in hits]
+
+    def _nearest_flow(self, vector: Sequence[float], k: int, filter: Filter | None) -> Flow[list[ScopedDocument]]:
+        ports = yield from self._memory._ports()
+        queries = unit_vector(vector, ports.embedder.dims).reshape(1, -1)
+        allowed = yield from do(ports.store.rows, self._scope, filter=unexpired(utc_today(), filter))
+        (near,) = yield from do(ports.index.nearest, self._scope, queries, k, allowed_rows=allowed)
+        items = yield from do(ports.store.memories_by_rows, [row for row, _ in near], scope=self._scope)
+        found = [(items[row], min(1.0, max(0.0, cosine))) for row, cosine in near if row in items]
+        return [_to_document(item.id, item.text, item.metadata, score) for item, score in found]
 
     def _parse(self, filters: Mapping[str, Any] | None) -> Filter | None:
         """Return the conditions of filters, which cannot name another owner."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from mem0_core.api._arguments import utc_now, utc_today
 from mem0_core.domain.records import entity_key, same_fact_key
@@ -31,7 +30,7 @@ from mem0_core.views._graph_records import (
     read_state,
     to_triplet,
 )
-from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView
+from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView, unit_vector
 
 __all__ = ["PropertyGraph", "PropertyNode", "PropertyRelation", "ScopedGraph"]
 
@@ -211,7 +210,7 @@ class ScopedGraph(ScopedView):
         if isinstance(query, str):
             vectors = yield from embed_texts(ports, [query])
         else:
-            vectors = _unit_vector(query, ports.embedder.dims).reshape(1, -1)
+            vectors = unit_vector(query, ports.embedder.dims).reshape(1, -1)
         (around,) = yield from search_neighborhoods(
             ports.graph, self._scope, np.ascontiguousarray(vectors, np.float32), threshold=-1.0, limit=k
         )
@@ -239,16 +238,3 @@ def _check_name(value: object, what: str) -> None:
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be a non-empty text, not {value!r}")
     check_metadata({"name": value}, what)
-
-
-def _unit_vector(vector: Sequence[float], dims: int) -> Any:
-    import numpy as np
-
-    given = np.asarray(vector, np.float32)
-    if given.shape != (dims,):
-        raise InputError(
-            f"the query vector has shape {given.shape}, and the memory's embedder makes vectors of {dims} dimensions;"
-            " embed queries with the memory's embedder"
-        )
-    length = float(np.linalg.norm(given))
-    return given / length if length else given
