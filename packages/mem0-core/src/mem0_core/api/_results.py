@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, cast
 
 from mem0_core.domain.records import (
@@ -311,12 +312,17 @@ def _signals(values: Mapping[str, float], weights: Mapping[str, float]) -> dict[
     }
 
 
+def _copy_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata that a caller may change: searches keep the memories that they read."""
+    return {key: deepcopy(value) if isinstance(value, list | dict) else value for key, value in metadata.items()}
+
+
 def memory_dict(item: MemoryItem) -> MemoryDict:
     shaped: MemoryDict = {
         "id": item.id,
         "memory": item.text,
         "hash": item.hash,
-        "metadata": dict(item.metadata),
+        "metadata": _copy_metadata(item.metadata),
         "created_at": item.created_at,
         "updated_at": item.updated_at,
     }

@@ -60,6 +60,7 @@ from mem0_core.interfaces.keys import Keys
 
 if TYPE_CHECKING:
     from mem0_core.graph.adjacency import AdjacencyIndex
+    from mem0_core.recall.cache import SearchCache
 
 __all__ = ["MemoryRuntime"]
 
@@ -115,6 +116,7 @@ class MemoryRuntime:
         self._index: VectorIndex | None = self._adapt_index(index)
         self._graph: GraphMemory | None = None
         self._adjacency: AdjacencyIndex | None = None
+        self._cache: SearchCache | None = None
         self._has_interrupted_erasures = self._resume_rows()
         self._policy = policy
         self._recipe = resolve_recipe(self.config.recipe)
@@ -193,7 +195,8 @@ class MemoryRuntime:
             graph = yield from do(self._open_graph)
         weights = self.config.traverse.to_dict()
         adjacency = self._open_adjacency()
-        ports = Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, weights)
+        cache = self._open_cache() if self.config.search_cache else None
+        ports = Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, weights, cache)
         if self._has_interrupted_erasures:
             yield from self._resume_erasures(ports)
         return ports
@@ -255,6 +258,15 @@ class MemoryRuntime:
         except StoreError as error:
             self._has_interrupted_erasures = True
             _log.warning("an interrupted erasure cannot be finished now: %s", error)
+
+    def _open_cache(self) -> SearchCache:
+        """Return the memory of searches; the first call imports the analysis of texts."""
+        with self._lock:
+            if self._cache is None:
+                from mem0_core.recall.cache import SearchCache
+
+                self._cache = SearchCache()
+            return self._cache
 
     def _open_adjacency(self) -> AdjacencyIndex:
         """Return the adjacency arrays of the graph; the first call imports NumPy."""

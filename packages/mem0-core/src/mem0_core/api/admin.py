@@ -89,7 +89,10 @@ class AdminApi(MemoryRuntime):
         from mem0_core.admin.statistics import collect_statistics
 
         scope = scope_or_all(ids)
-        return (yield from do(collect_statistics, self._store.maintenance, snapshot_folder(self.config), scope))
+        counts = yield from do(collect_statistics, self._store.maintenance, snapshot_folder(self.config), scope)
+        if scope is None and self._cache is not None:
+            counts["search_cache"] = self._cache.statistics()
+        return counts
 
     def _export_flow(
         self,

@@ -23,7 +23,7 @@ from mem0_core.domain.records import (
     MemoryItem,
     Scope,
 )
-from mem0_core.interfaces import MemoryFeatures, MemoryStore
+from mem0_core.interfaces import MemoryFeatures, MemoryStore, VersionedLexicon
 from mem0_core.language.terms import analyze_text, extract_terms
 
 __all__ = ["LexiconContract"]
@@ -56,6 +56,25 @@ class LexiconContract(StoreContract):
             == self.memories_with_term(store, "run", kind="name")
             == []
         )
+
+    def test_a_search_can_follow_the_features_of_a_scope(self, store: MemoryStore) -> None:
+        lexicon = store.lexicon
+        if not isinstance(lexicon, VersionedLexicon):
+            return
+        [kept] = self.add(store, "We went running with Anna Smith", actor_id="Bob Marley")
+        [gone] = self.add(store, "I like tea.")
+        position, version = store.position(ALICE), lexicon.version()
+        assert lexicon.version() == version, "reading changes nothing"
+        expected = self.features_of(store, kept)
+        assert expected is not None
+        found = lexicon.feature_changes(ALICE, after=0, limit=9)
+        assert expected._replace(previous_row=None, next_row=None) in found.memories
+        assert (len(found.memories), found.removed) == (2, [])
+        assert len(lexicon.feature_changes(ALICE, after=0, limit=1).memories) == 1
+        row = store.row(gone.id)
+        store.erase([gone.id], at=LATER)
+        assert lexicon.version() != version
+        assert lexicon.feature_changes(ALICE, after=position.seq, limit=9) == ([], [], [row])
 
     def test_words_of_any_script_are_found(self, store: MemoryStore) -> None:
         said = {"чай": "Анна любит чай", "绿茶": "我喜欢喝绿茶", "قهوة": "أحب قهوة", "चाय": "मुझे चाय पसंद है"}

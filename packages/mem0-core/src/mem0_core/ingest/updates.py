@@ -263,7 +263,7 @@ def delete_memory(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow
         raise NotFoundError(memory_id)
     if item is not None:
         yield from do(ports.index.purge_deleted, item.scope)
-    return (yield from _purge_graph(ports, item.scope if item is not None else None))
+    return (yield from _purge_projections(ports, item.scope if item is not None else None))
 
 
 def delete_memories(
@@ -274,11 +274,14 @@ def delete_memories(
     pending: tuple[LaggingProjection, ...] = ()
     for scope in dict.fromkeys(item.scope for item in items):
         yield from do(ports.index.purge_deleted, scope)
-        pending = yield from _purge_graph(ports, scope)
+        pending = yield from _purge_projections(ports, scope)
     return pending
 
 
-def _purge_graph(ports: Ports, scope: Scope | None) -> Flow[tuple[LaggingProjection, ...]]:
+def _purge_projections(ports: Ports, scope: Scope | None) -> Flow[tuple[LaggingProjection, ...]]:
+    """Remove erased data from the graph, and from what searches keep."""
+    if ports.cache is not None:
+        ports.cache.forget(scope)
     if ports.graph is None:
         return ()
     yield from do(ports.graph.embedded_index.purge_deleted, scope)
@@ -291,7 +294,7 @@ def delete_scope(
     """Erase everything in a scope; return the number of memories erased."""
     erased = yield from do(ports.store.erase_scope, scope, at=at, purge=purge)
     yield from do(ports.index.purge_deleted, None)  # its memories may be in partitions of other ids too
-    return erased, (yield from _purge_graph(ports, None))
+    return erased, (yield from _purge_projections(ports, None))
 
 
 def retract_source(
@@ -301,14 +304,14 @@ def retract_source(
     relearn = ports.chat is not None
     done = yield from do(ports.store.retract, source, scope, at=at, relearn=relearn, purge=purge)
     yield from do(ports.index.purge_deleted, None)
-    return done, (yield from _purge_graph(ports, None))
+    return done, (yield from _purge_projections(ports, None))
 
 
 def reset_store(ports: Ports) -> Flow[None]:
     """Empty the store and its projections."""
     yield from do(ports.store.reset)
     yield from do(ports.index.purge_deleted, None)
-    yield from _purge_graph(ports, None)
+    yield from _purge_projections(ports, None)
 
 
 def reembed_all(ports: Ports, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:

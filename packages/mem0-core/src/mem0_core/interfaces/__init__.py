@@ -22,7 +22,14 @@ from mem0_core.interfaces.graph import (
     NodeRow,
 )
 from mem0_core.interfaces.history import MemoryHistory
-from mem0_core.interfaces.lexicon import Lexicon, MemoryFeatures, MemoryFeatureSet, WordKind
+from mem0_core.interfaces.lexicon import (
+    FeatureChanges,
+    Lexicon,
+    MemoryFeatures,
+    MemoryFeatureSet,
+    VersionedLexicon,
+    WordKind,
+)
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.interfaces.merges import MergeLedger, MergePlan
 from mem0_core.interfaces.messages import MessageLog, Summary
@@ -40,7 +47,14 @@ from mem0_core.interfaces.records import (
 from mem0_core.interfaces.reranker import Reranker
 from mem0_core.interfaces.spaces import ForgottenMember, SpaceLedger
 from mem0_core.interfaces.store import MemoryStore
-from mem0_core.interfaces.vectors import ChangePosition, VectorChanges, VectorIndex, VectorSource, drop_below_threshold
+from mem0_core.interfaces.vectors import (
+    ChangePosition,
+    VectorChanges,
+    VectorIndex,
+    VectorReader,
+    VectorSource,
+    drop_below_threshold,
+)
 
 __all__ = [
     "AdjacencyCache",
@@ -52,6 +66,7 @@ __all__ = [
     "EdgeRow",
     "EmbeddedItem",
     "Embedder",
+    "FeatureChanges",
     "ForgottenMember",
     "GraphChanges",
     "GraphDelta",
@@ -90,7 +105,9 @@ __all__ = [
     "ToolCall",
     "VectorChanges",
     "VectorIndex",
+    "VectorReader",
     "VectorSource",
+    "VersionedLexicon",
     "WordKind",
     "check_embedding_space",
     "drop_below_threshold",

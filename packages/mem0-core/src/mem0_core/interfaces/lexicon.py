@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from mem0_core.domain.records import Scope
+    from mem0_core.interfaces.vectors import ChangePosition
 
-__all__ = ["Lexicon", "MemoryFeatureSet", "MemoryFeatures", "WordKind"]
+__all__ = ["FeatureChanges", "Lexicon", "MemoryFeatureSet", "MemoryFeatures", "VersionedLexicon", "WordKind"]
 
 WordKind = Literal["term", "name", "speaker", "slot"]
 """The kinds of words by which memories are found."""
@@ -88,5 +89,41 @@ class Lexicon(Protocol):
 
         Args:
             vector: the query's vector, (dims,).
+        """
+        ...
+
+
+class FeatureChanges(NamedTuple):
+    """Features that changed in a scope.
+
+    Attributes:
+        memories: features of new and changed memories, without neighbors.
+        expiration_dates: ``YYYY-MM-DD`` for each of `memories`; None for those that do not expire.
+        removed: rows of deleted memories.
+    """
+
+    memories: list[MemoryFeatures]
+    expiration_dates: list[str | None]
+    removed: list[int]
+
+
+@runtime_checkable
+class VersionedLexicon(Protocol):
+    """A `Lexicon` whose features a search may keep in memory."""
+
+    def position(self, scope: Scope) -> ChangePosition:
+        """Return the last change of a feature in the partition of a scope."""
+        ...
+
+    def version(self) -> object:
+        """Return a value that changes with every commit to the store, of this process or of another one."""
+        ...
+
+    def feature_changes(self, scope: Scope, *, after: int, limit: int) -> FeatureChanges:
+        """Return the memories of a scope that changed after a sequence number, expired ones included.
+
+        Args:
+            after: 0 for all memories of the scope.
+            limit: maximum number of `memories`.
         """
         ...

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mem0_core.domain.records import Scope
     from mem0_core.interfaces.chat import ChatModel
     from mem0_core.interfaces.embedder import Embedder
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from mem0_core.interfaces.store import MemoryStore
     from mem0_core.interfaces.vectors import VectorIndex
 
-__all__ = ["AdjacencyCache", "Ports"]
+__all__ = ["AdjacencyCache", "Ports", "SearchCache"]
 
 
 class AdjacencyCache(Protocol):
@@ -37,12 +40,37 @@ class AdjacencyCache(Protocol):
         ...
 
 
+class SearchCache(Protocol):
+    """Scopes and embedded queries that are kept between searches; implemented by `recall.cache`."""
+
+    def open(self, store: MemoryStore, index: VectorIndex, scope: Scope) -> Any:
+        """Return the `recall.cache.ActiveScope` of a scope as it is now; None if it is not kept."""
+        ...
+
+    def forget(self, scope: Scope | None) -> None:
+        """Drop what is kept of the memories of a scope, and of all that contain it; None for everything."""
+        ...
+
+    def count(self, name: str) -> None:
+        """Count a use of what is kept."""
+        ...
+
+    def embedding(self, embedder: str, text: str) -> NDArray[np.float32] | None:
+        """Return the embedding of a query by the embedder of this name, (1, dims), if it is known."""
+        ...
+
+    def keep_embedding(self, embedder: str, text: str, vectors: NDArray[np.float32]) -> None:
+        """Keep the embedding of a query."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The models and stores of one memory; the first argument of every pipeline.
 
     Attributes:
         adjacency: the graph in memory, kept between traversals; without it, each traversal loads its scope.
+        cache: what searches keep in memory; without it, each search reads the store.
         traversal_weights: overrides of `graph.traversal.Weights`.
     """
 
@@ -54,6 +82,7 @@ class Ports:
     graph: GraphMemory | None = None
     adjacency: AdjacencyCache | None = None
     traversal_weights: Mapping[str, float] = field(default_factory=dict)
+    cache: SearchCache | None = None
 
     @property
     def on_conflict(self) -> OnConflict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from mem0_core._system.records import dataclass
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import Scope
 
-__all__ = ["ChangePosition", "VectorChanges", "VectorIndex", "VectorSource", "drop_below_threshold"]
+__all__ = ["ChangePosition", "VectorChanges", "VectorIndex", "VectorReader", "VectorSource", "drop_below_threshold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,20 @@ class VectorIndex(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class VectorReader(Protocol):
+    """A `VectorIndex` that returns the vectors that it searches."""
+
+    def read_vectors(
+        self, scope: Scope, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+        """Return those of `rows` that the scope's partition has, with their vectors; None if it is searched by a graph.
+
+        The scalar product of such a vector and a query is the cosine that `nearest` returns.
+        """
+        ...
 
 
 def drop_below_threshold(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,12 @@ from mem0_core.domain.records import DateRange, MemoryItem
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import MemoryFeatures, Ports
 from mem0_core.language.terms import analyze_text
-from mem0_core.recall._plan import Search, TransientCandidate
+from mem0_core.recall._columns import MemoryColumns
+from mem0_core.recall._plan import Search, TransientCandidate, find_postings
 from mem0_core.recall._ranking import (
     MAX_NAME_MEMORIES,
     MAX_WALK_NAMES,
-    Candidate,
+    Batch,
     RankedMemory,
     Ranker,
     TextMatches,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def rank_candidates(
-    ports: Ports, search: Search, near: Iterable[tuple[int, float]], extra_rows: Sequence[int]
+    ports: Ports, search: Search, near: Sequence[tuple[int, float]], extra_rows: Sequence[int]
 ) -> Flow[Iterator[RankedMemory]]:
     """Rank memories near the query, those of other sources, their neighbors, and those that share names with the best.
 
@@ -34,83 +36,106 @@ def rank_candidates(
         near: rows and cosines of the memories nearest to the query.
         extra_rows: rows that other sources bring.
     """
-    pool = _CandidatePool(ports, search, near)
+    pool = _StoredCandidates(ports, search, dict(near)) if search.active is None else _ActiveCandidates(ports, search)
     ranker = Ranker(search, pool.matches, pool.event_dates)
-    first = yield from pool.read_candidates([*pool.nearest_rows, *extra_rows])
-    ranker.add([*first, *pool.add_transient(search.transient)])
-    ranker.add((yield from pool.read_candidates(search.filter_rows(ranker.get_context_rows()))))
+    first = yield from pool.read([*(row for row, _ in near), *extra_rows])
+    ranker.add(first.join(pool.add_transient(search.transient)) if search.transient else first)
+    if rows := search.filter_rows(ranker.get_context_rows()):
+        ranker.add((yield from pool.read(rows)))
     rows_by_name: dict[str, NDArray[np.int64]] = {}
     if leaders := ranker.get_walk_starts():
-        shared = (name for leader in leaders if leader.features.names for name in leader.features.names.split("\n"))
+        shared = (name for names in leaders if names for name in names.split("\n"))
         names = list(dict.fromkeys([*search.names, *shared]))[:MAX_WALK_NAMES]
-        rows_by_name = yield from pool.find_named_rows(names)
+        rows_by_name = yield from find_postings(ports, search, names, kind="name", limit=MAX_NAME_MEMORIES + 1)
     rare = (rows for rows in rows_by_name.values() if len(rows) <= MAX_NAME_MEMORIES)
-    reached = search.filter_rows({row for rows in rare for row in rows.tolist()})
-    ranker.add((yield from pool.read_candidates(sorted(reached))))
+    if reached := search.filter_rows({row for rows in rare for row in rows.tolist()}):
+        ranker.add((yield from pool.read(sorted(reached))))
     return ranker.iter_ranked(rows_by_name)
 
 
-class _CandidatePool:
+class _Candidates:
     """Memories that one search has read, and how they and their neighbors match the query.
 
     Attributes:
         event_dates: for rows of memories the days of the events that their relations describe.
     """
 
-    def __init__(self, ports: Ports, search: Search, near: Iterable[tuple[int, float]]) -> None:
+    def __init__(self, ports: Ports, search: Search) -> None:
         self.matches = TextMatches(search.word_weights)
         self.event_dates: dict[int, list[DateRange]] = {}
         self._ports, self._search = ports, search
-        self._cosines = dict(near)
-        self._indexes: dict[int | None, int] = {}  # in `matches`, by row
         self._rows_read: set[int] = set()
-        self.nearest_rows = list(self._cosines)
 
-    def read_candidates(self, rows: Iterable[int]) -> Flow[list[Candidate]]:
+    def read(self, rows: Iterable[int]) -> Flow[Batch]:
         """Return as candidates those of `rows` that exist and were not read before."""
         new_rows = [row for row in dict.fromkeys(rows) if row not in self._rows_read]
-        if not new_rows:
-            return []
+        batch = (yield from self._read(new_rows)) if new_rows else _no_candidates()
+        found = batch.memories.rows.tolist()
+        self._rows_read.update(found)
+        if found and self._search.time_spans and self._ports.graph is not None:
+            self.event_dates |= yield from do(self._ports.store.graph.event_dates, found)
+        return batch
+
+    def _read(self, rows: Sequence[int]) -> Flow[Batch]:
+        raise NotImplementedError
+
+    def add_transient(self, transient: Sequence[TransientCandidate]) -> Batch:
+        """Return as candidates memories that the store does not have in the form that is ranked."""
+        import numpy as np
+
+        features = [_compute_features(candidate.item) for candidate in transient]
+        first = self.matches.add([memory.terms for memory in features], [one.cosine for one in transient])
+        positions, none = np.arange(first, first + len(features)), np.zeros(len(features), dtype=np.int64)
+        return Batch(MemoryColumns.of(features), positions, none, none, transient)
+
+
+class _ActiveCandidates(_Candidates):
+    """Candidates of a scope that is kept in memory."""
+
+    def __init__(self, ports: Ports, search: Search) -> None:
+        super().__init__(ports, search)
+        assert search.active is not None
+        self._active = search.active
+        self.matches.add_counted(search.term_counts, self._active.lengths, search.cosines)
+
+    def _read(self, rows: Sequence[int]) -> Flow[Batch]:
+        yield from ()
+        active = self._active
+        found = active.find(rows, self._search.request.today)
+        return Batch(active.memories.take(found), found + 1, active.previous[found], active.following[found])
+
+
+class _StoredCandidates(_Candidates):
+    """Candidates whose features are read from the store.
+
+    Args:
+        cosines: cosines of memories to the query, by row.
+    """
+
+    def __init__(self, ports: Ports, search: Search, cosines: dict[int, float]) -> None:
+        super().__init__(ports, search)
+        self._cosines = cosines
+        self._indexes: dict[int | None, int] = {}  # in `matches`, by row
+
+    def _read(self, rows: Sequence[int]) -> Flow[Batch]:
+        import numpy as np
+
         store, search = self._ports.store, self._search
         features, neighbor_terms, cosines = yield from do(
             store.lexicon.memory_features,
             search.request.scope,
-            new_rows,
+            rows,
             today=search.request.today,
             vector=search.vectors[0],
         )
         self._cosines |= cosines
-        self._rows_read.update([memory.row for memory in features])
-        if search.time_spans and self._ports.graph is not None:
-            self.event_dates |= yield from do(store.graph.event_dates, [memory.row for memory in features])
         yield from self._match_texts({**neighbor_terms, **{memory.row: memory.terms for memory in features}})
         index_of = self._indexes.get
-        return [
-            Candidate(
-                memory,
-                self._indexes[memory.row],
-                index_of(memory.previous_row, 0),
-                index_of(memory.next_row, 0),
-            )
+        positions = [
+            (self._indexes[memory.row], index_of(memory.previous_row, 0), index_of(memory.next_row, 0))
             for memory in features
         ]
-
-    def add_transient(self, transient: Sequence[TransientCandidate]) -> list[Candidate]:
-        """Return as candidates memories that the store does not have in the form that is ranked."""
-        features = [_compute_features(candidate.item) for candidate in transient]
-        first = self.matches.add([memory.terms for memory in features], [one.cosine for one in transient])
-        return [
-            Candidate(memory, index, item=candidate.item, is_unprocessed=candidate.is_unprocessed)
-            for index, (memory, candidate) in enumerate(zip(features, transient, strict=True), first)
-        ]
-
-    def find_named_rows(self, names: Sequence[str]) -> Flow[dict[str, NDArray[np.int64]]]:
-        """Return for each name the rows of the memories that contain it; at most one row more than count as rare."""
-        if not names:
-            return {}
-        postings = self._ports.store.lexicon.postings
-        limit = MAX_NAME_MEMORIES + 1
-        return (yield from do(postings, self._search.request.scope, names, kind="name", limit=limit))
+        return Batch(MemoryColumns.of(features), *np.array(positions, dtype=np.int64).reshape(-1, 3).T)
 
     def _match_texts(self, terms: Mapping[int, str]) -> Flow[None]:
         """Match the texts of some rows to the query, unless they were matched before."""
@@ -124,6 +149,14 @@ class _CandidatePool:
             self._cosines.update(near)
         first = self.matches.add([terms[row] for row in rows], [self._cosines.get(row, 0.0) for row in rows])
         self._indexes.update(zip(rows, count(first)))
+
+
+@cache
+def _no_candidates() -> Batch:
+    import numpy as np
+
+    none = np.zeros(0, dtype=np.int64)
+    return Batch(MemoryColumns.of(()), none, none, none)
 
 
 def _compute_features(item: MemoryItem) -> MemoryFeatures:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.filters import Filter
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mem0_core.recall.cache import ActiveScope
     from mem0_core.recall.validity import SlotAnswer
 
 
@@ -105,6 +106,9 @@ class Search:
         transient: memories to rank in addition to those of the store.
         hits: the results, best first.
         untrusted_relations: rows of relations that less trusted origins state or ended, which the search does not use.
+        active: the scope in memory, if it is kept there; postings are empty then.
+        cosines: cosine of each of its memories to the query, (n,).
+        term_counts: occurrences of the words of `word_weights` in each of its memories, (n, words).
         slot_answer: everything known of the slot that the query asks for; None if it asks for none.
         notes: remarks for the caller: why there is no result, or why the order differs from the one requested.
     """
@@ -120,6 +124,9 @@ class Search:
     graph: GraphEvidence
     allowed_rows: NDArray[np.int64] | None
     transient: list[TransientCandidate]
+    active: ActiveScope | None
+    cosines: NDArray[np.float32]
+    term_counts: NDArray[np.int64]
     untrusted_relations: Collection[int] = ()
     hits: list[Hit] = field(default_factory=list)
     slot_answer: SlotAnswer | None = None
@@ -143,22 +150,35 @@ class Search:
         return [row for row in rows if row in allowed]
 
 
-def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
+def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None = None) -> Flow[Search]:
     """Embed the query and look it up: the postings of its terms, the relations that bear on it, the rows allowed.
 
     Names of speakers are removed from the embedded text, because a vector of "Did Maya buy a car?" is nearer to all
     texts that name Maya than to those about the purchase.
 
+    Args:
+        active: the scope as it is now, if it is kept in memory.
+
     Raises:
         ConfigError: the store holds another embedder's vectors.
     """
-    known = yield from _look_up(ports, request)
+    import numpy as np
+
+    known = yield from _look_up(ports, request, active)
     if known.get("relations") and not request.recipe.is_dense_only:
         request = replace(request, query=(yield from _restore_names(ports, request)))
     query, signals = request.query, request.recipe.signals
     check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
-    vectors = yield from embed_texts(ports, [_remove_names(query.text, speaker_words)], kind="query")
+    vectors = yield from _embed_query(ports, _remove_names(query.text, speaker_words))
+    word_weights, term_counts, cosines = {}, np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.float32)
+    if active is None:
+        word_weights = compute_word_weights({word: len(rows) for word, rows in postings.items()})
+    else:
+        cosines = active.cosines(vectors[0])
+        words, counts = active.count_terms(query.terms if _reads_words(request) else ())
+        word_weights = compute_word_weights(dict(zip(words, (counts > 0).sum(axis=0).tolist(), strict=True)))
+        term_counts = counts[:, [word in word_weights for word in words]]
     names = query.names if "pagerank" in signals else ()
     untrusted = (yield from _find_untrusted(ports, request)) if known.get("relations") else ()
     return Search(
@@ -166,7 +186,7 @@ def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
         now=datetime.fromisoformat(request.as_of) if request.as_of else datetime.now(UTC),
         vectors=vectors,
         postings=postings,
-        word_weights=compute_word_weights(postings),
+        word_weights=word_weights,
         speaker_words=speaker_words,
         names=tuple(name for name in names if speaker_words.isdisjoint(name.split())),
         time_spans=query.time_spans if "date" in signals else (),
@@ -177,27 +197,73 @@ def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
         untrusted_relations=untrusted,
         allowed_rows=(yield from _load_allowed_rows(ports, request)),
         transient=(yield from _load_transient(ports, request, known.get("unprocessed", ()), vectors)),
+        active=active,
+        cosines=cosines,
+        term_counts=term_counts,
     )
 
 
-def _look_up(ports: Ports, request: SearchRequest) -> Flow[dict[str, Any]]:
+def _reads_words(request: SearchRequest) -> bool:
+    recipe = request.recipe
+    return "lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"})
+
+
+def _look_up(ports: Ports, request: SearchRequest, active: ActiveScope | None) -> Flow[dict[str, Any]]:
     """Make all the calls to the store that need no vector, in one go; returns their results by name."""
-    store, scope, query, recipe = ports.store, request.scope, request.query, request.recipe
+    store, scope, query = ports.store, request.scope, request.query
     calls = {"space": defer(store.embedding_space)}
-    if query.content_words:
-        calls["speakers"] = defer(store.lexicon.postings, scope, list(query.content_words), kind="speaker", limit=1)
-    if ("lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"})) and query.terms:
-        calls["postings"] = defer(
-            store.lexicon.postings, scope, list(query.terms), kind="term", limit=COMMON_TERM_COUNT
-        )
     if ports.graph is not None:
         calls["relations"] = defer(store.graph.relation_vectors.position, scope)
     if request.as_of is None and request.filter is None and request.include_unprocessed:
         calls["unprocessed"] = defer(store.jobs.unprocessed_messages, scope, limit=_MAX_UNPROCESSED)
-    known = dict(zip(calls, (yield from call_all(*calls.values())), strict=True))
+    words, terms = list(query.content_words), list(query.terms) if _reads_words(request) else []
+    known: dict[str, Any] = {}
+    if active is not None:
+        known = {name: active.known[name] for name in calls if name in active.known}
+        known["speakers"] = active.speaker_words.intersection(words)
+    else:
+        if words:
+            calls["speakers"] = defer(store.lexicon.postings, scope, words, kind="speaker", limit=1)
+        if terms:
+            calls["postings"] = defer(store.lexicon.postings, scope, terms, kind="term", limit=COMMON_TERM_COUNT)
+    if missing := {name: call for name, call in calls.items() if name not in known}:
+        found = dict(zip(missing, (yield from call_all(*missing.values())), strict=True))
+        known |= found
+        if active is not None:
+            active.known.update(found)
     if "relations" in known:
         known["relations"] = known["relations"].seq
     return known
+
+
+def find_postings(
+    ports: Ports, search: Search, words: Sequence[str], *, kind: Literal["name", "slot"], limit: int
+) -> Flow[dict[str, NDArray[np.int64]]]:
+    """Return the rows of the memories that have each word, at most `limit` per word."""
+    if not words:
+        return {}
+    if search.active is not None:
+        return search.active.postings(words, kind=kind, limit=limit)
+    return (yield from do(ports.store.lexicon.postings, search.request.scope, words, kind=kind, limit=limit))
+
+
+def find_items(ports: Ports, search: Search, rows: Sequence[int]) -> Flow[Mapping[int, MemoryItem]]:
+    """Return memories by row: those of `rows` that exist, and perhaps others."""
+    kept = {} if search.active is None else search.active.items
+    if missing := [row for row in rows if row not in kept]:
+        kept |= yield from do(ports.store.memories_by_rows, missing, scope=search.request.scope)
+    return kept
+
+
+def _embed_query(ports: Ports, text: str) -> Flow[NDArray[np.float32]]:
+    """Return the embedding of a query, (1, dims)."""
+    known = None if ports.cache is None else ports.cache.embedding(ports.embedder.name, text)
+    if known is not None:
+        return known
+    vectors = yield from embed_texts(ports, [text], kind="query")
+    if ports.cache is not None:
+        ports.cache.keep_embedding(ports.embedder.name, text, vectors)
+    return vectors
 
 
 def _restore_names(ports: Ports, request: SearchRequest) -> Flow[ParsedQuery]:

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mem0_core.domain.recipes import shortness
 from mem0_core.language.temporal import score_day, score_days
 from mem0_core.language.terms import split_words
+from mem0_core.recall._columns import MemoryColumns
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from mem0_core.domain.records import DateRange, MemoryItem
-    from mem0_core.interfaces import MemoryFeatures
-    from mem0_core.recall._plan import Search
+    from mem0_core.recall._plan import Search, TransientCandidate
 
 
 _TOKEN = re.compile(r"[^\W_]+")  # works_at is two words
@@ -78,12 +78,11 @@ def _split_words(text: str) -> list[str]:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def compute_word_weights(postings: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
-    """Return the inverse document frequency of each word of a query, from the rows of the memories that have it."""
-    counts = ((word, len(rows)) for word, rows in postings.items())
+def compute_word_weights(counts: Mapping[str, int]) -> dict[str, float]:
+    """Return the inverse document frequency of each word of a query, from the number of memories that have it."""
     return {
         word: math.log1p((COMMON_TERM_COUNT - count + 0.5) / (count + 0.5))
-        for word, count in counts
+        for word, count in counts.items()
         if 0 < count < COMMON_TERM_COUNT
     }
 
@@ -102,12 +101,51 @@ def rank_rows_by_words(
     found = [postings[word] for word in weights]
     rows, places = np.unique(np.concatenate(found), return_inverse=True)
     sums = np.bincount(places, np.repeat(list(weights.values()), list(map(len, found))))
+    return _take_best(rows, sums, limit, allowed_rows)
+
+
+def rank_rows_by_counts(
+    rows: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    weights: Mapping[str, float],
+    limit: int,
+    allowed_rows: NDArray[np.int64] | None,
+) -> list[int]:
+    """Return the same as `rank_rows_by_words` from the counts of the words in each memory, (n, words)."""
+    import numpy as np
+
+    sums = np.zeros(len(rows))
+    for weight, column in zip(weights.values(), counts.T, strict=True):
+        sums += weight * (column > 0)  # in this order, so that equal sums are equal
+    found = sums > 0
+    return _take_best(rows[found], sums[found], limit, allowed_rows)
+
+
+def _take_best(
+    rows: NDArray[np.int64], sums: NDArray[Any], limit: int, allowed_rows: NDArray[np.int64] | None
+) -> list[int]:
+    """Return the rows with the highest sums, the newer of equals first."""
+    import numpy as np
+
     if allowed_rows is not None:
         kept = np.isin(rows, allowed_rows)
         rows, sums = rows[kept], sums[kept]
     rows, sums = rows[::-1], sums[::-1]
     best: list[int] = rows[np.argsort(-sums, kind="stable")[:limit]].tolist()
     return best
+
+
+def rank_rows_by_cosine(
+    rows: NDArray[np.int64], cosines: NDArray[np.float32], limit: int, allowed_rows: NDArray[np.int64] | None
+) -> list[tuple[int, float]]:
+    """Return the rows with the highest cosines, best first, each with its cosine."""
+    import numpy as np
+
+    if allowed_rows is not None:
+        kept = np.isin(rows, allowed_rows)
+        rows, cosines = rows[kept], cosines[kept]
+    best = np.argsort(-cosines, kind="stable")[:limit]
+    return list(zip(rows[best].tolist(), cosines[best].tolist(), strict=True))
 
 
 def clamp_cosine(cosine: float) -> float:
@@ -140,15 +178,28 @@ class TextMatches:
         """Add texts, given as terms separated by spaces; returns the position of the first."""
         import numpy as np
 
-        first, columns = len(self.dense), len(self._weights)
+        columns = len(self._weights)
         terms = [text.split(" ") if text else () for text in texts]
         lengths = np.fromiter(map(len, terms), np.int64, len(terms))
         found = np.fromiter(map(self._columns.get, chain.from_iterable(terms), repeat(-1)), np.int64, lengths.sum())
         cells = np.repeat(np.arange(len(texts)) * columns, lengths) + found
         counts = np.bincount(cells[found >= 0], minlength=len(texts) * columns).reshape(len(texts), columns)
+        return self.add_counted(counts, lengths, np.array(cosines, dtype=np.float64))
+
+    def add_counted(self, counts: NDArray[Any], lengths: NDArray[Any], cosines: NDArray[Any]) -> int:
+        """Add texts whose words are counted; returns the position of the first.
+
+        Args:
+            counts: occurrences of each word of the query, (n, words).
+            lengths: number of terms of each text, (n,).
+            cosines: cosine of each text to the query, (n,).
+        """
+        import numpy as np
+
+        first = len(self.dense)
         self._counts = np.concatenate([self._counts, counts])
         self._lengths = np.concatenate([self._lengths, lengths])
-        self.dense = np.concatenate([self.dense, np.clip(np.array(cosines, dtype=np.float64), 0.0, 1.0)])
+        self.dense = np.concatenate([self.dense, np.clip(cosines.astype(np.float64), 0.0, 1.0)])
         return first
 
     def compute_bm25(self, *indexes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -169,22 +220,33 @@ class TextMatches:
 # --- candidates --------------------------------------------------------------------------------------------------
 
 
-class Candidate(NamedTuple):
-    """A memory that a source brought.
+class Batch(NamedTuple):
+    """Candidates that sources brought.
 
     Attributes:
-        position: position of its text in the `TextMatches`.
-        previous, following: positions of the texts said just before and after it; 0 for none.
-        item: the memory itself, if the store does not have it in the form that is ranked.
-        is_unprocessed: True for a queued message.
+        memories: their features.
+        positions: positions of their texts in the `TextMatches`, (n,).
+        previous, following: positions of the texts said just before and after them; 0 for none, (n,).
+        transient: the last of these candidates, which the store does not have in the form that is ranked.
     """
 
-    features: MemoryFeatures
-    position: int
-    previous: int = 0
-    following: int = 0
-    item: MemoryItem | None = None
-    is_unprocessed: bool = False
+    memories: MemoryColumns
+    positions: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    following: NDArray[np.int64]
+    transient: Sequence[TransientCandidate] = ()
+
+    def join(self, other: Batch) -> Batch:
+        """Return these candidates, none of which is transient, and then the others."""
+        import numpy as np
+
+        return Batch(
+            self.memories.join(other.memories),
+            np.concatenate([self.positions, other.positions]),
+            np.concatenate([self.previous, other.previous]),
+            np.concatenate([self.following, other.following]),
+            other.transient,
+        )
 
 
 class RankedMemory(NamedTuple):
@@ -202,24 +264,6 @@ class RankedMemory(NamedTuple):
     signals: Mapping[str, float]
     weights: Mapping[str, float]
     has_statements: bool = True
-
-
-class _Batch(NamedTuple):
-    """Candidates by columns."""
-
-    features: list[MemoryFeatures]
-    rows: list[int]
-    positions: NDArray[np.int64]
-    previous: NDArray[np.int64]
-    following: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> _Batch:
-        import numpy as np
-
-        features = [candidate.features for candidate in candidates]
-        positions = np.array([candidate[1:4] for candidate in candidates], dtype=np.int64).reshape(-1, 3)
-        return cls(features, [memory.row for memory in features], *positions.T)
 
 
 class Ranker:
@@ -240,47 +284,52 @@ class Ranker:
         self._recipe = search.request.recipe
         self._matches = matches
         self._event_dates = event_dates
-        self._candidates: list[Candidate] = []
-        self._rows = np.zeros(0, dtype=np.int64)  # of the candidates; 0 for those that are not in the store
+        self._memories = MemoryColumns.of(())  # the candidates
+        self._transient: dict[int, TransientCandidate] = {}  # by place among the candidates
         self._signals: dict[str, list[NDArray[np.float64]]] = {}  # of the candidates, in the batches of `add`
         self._sums = np.zeros(0)  # weighted sum of the signals of each candidate
         self._weights: dict[str, float] = {}
         self._speaker: str | None = None
 
-    def add(self, candidates: Sequence[Candidate]) -> None:
+    def add(self, batch: Batch) -> None:
         """Score more candidates by all signals but the deferred ones."""
         import numpy as np
 
-        if self._weights and not candidates:
+        count, memories = len(batch.positions), batch.memories
+        if self._weights and not count:
             return
         if not self._weights:
-            lengths = sorted(candidate.features.word_count for candidate in candidates)
-            self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
-            self._speaker = _find_single_speaker(self._search.speaker_words, candidates)
-        batch, zero_signals = _Batch.of(candidates), self._find_zero_signals()
-        sums = np.zeros(len(candidates))
+            lengths = np.sort(memories.word_counts)
+            self._weights = self._recipe.weights(shortness(int(lengths[count // 2]) if count else 0))
+            self._speaker = _find_single_speaker(self._search.speaker_words, memories.actor_ids)
+        zero_signals, sums = self._find_zero_signals(), np.zeros(count)
         for name, weight in self._weights.items():
             if name not in _DEFERRED_SIGNALS:
-                signal = np.zeros(len(candidates)) if name in zero_signals else getattr(self, f"_compute_{name}")(batch)
+                signal = np.zeros(count) if name in zero_signals else getattr(self, f"_compute_{name}")(batch)
                 values = np.asarray(signal, dtype=np.float64)
                 self._signals.setdefault(name, []).append(values)
                 sums += weight * values
         self._sums = np.concatenate([self._sums, sums])
-        self._candidates += candidates
-        self._rows = np.concatenate([self._rows, np.array(batch.rows, dtype=np.int64)])
+        self._memories = self._memories.join(memories)
+        self._transient.update(enumerate(batch.transient, len(self._sums) - len(batch.transient)))
 
     def get_context_rows(self) -> list[int]:
         """Return the rows said just before and after the best, if the recipe weighs them: answers follow questions."""
         if self._weights.keys().isdisjoint({"context_dense", "context_bm25"}):
             return []
-        best = [self._candidates[index].features for index in self._get_top_indexes(_MAX_CONTEXT_LEADERS)]
-        return [row for memory in best for row in (memory.previous_row, memory.next_row) if row is not None]
+        best = self._get_top_indexes(_MAX_CONTEXT_LEADERS)
+        around = self._memories.previous_rows[best].tolist() + self._memories.next_rows[best].tolist()
+        return [row for row in dict.fromkeys(around) if row]
 
-    def get_walk_starts(self) -> list[Candidate]:
-        """Return the best candidates so far, from which PageRank walks; none if the recipe does not weigh it."""
+    def get_walk_starts(self) -> list[str]:
+        """Return the names in each of the best candidates so far, from which PageRank walks, separated by newlines.
+
+        The list is empty if the recipe does not weigh PageRank.
+        """
         if "pagerank" not in self._weights:
             return []
-        return [self._candidates[index] for index in self._get_top_indexes(_MAX_WALK_STARTS)]
+        names: list[str] = self._memories.names[self._get_top_indexes(_MAX_WALK_STARTS)].tolist()
+        return names
 
     def iter_ranked(self, rows_by_name: Mapping[str, NDArray[np.int64]]) -> Iterator[RankedMemory]:
         """Yield all candidates, best first.
@@ -294,34 +343,30 @@ class Ranker:
             self._add_deferred("pagerank", self._compute_pagerank(rows_by_name))
         if "session" in self._weights:
             self._add_deferred("session", self._compute_session())
-        sums, scale = self._sums.tolist(), self._recipe.score_scale
-        signals = np.array([np.concatenate(parts) for parts in self._signals.values()]).T.tolist()
-        for index in self._get_top_indexes(len(self._candidates)):
-            candidate = self._candidates[index]
+        signals = np.array([np.concatenate(parts) for parts in self._signals.values()]).T
+        scale, rows, has_slots = self._recipe.score_scale, self._memories.rows, self._memories.has_slots
+        for index in self._get_top_indexes(len(rows)).tolist():
+            transient = self._transient.get(index)
             yield RankedMemory(
-                row=candidate.features.row or None,
-                item=candidate.item,
-                is_unprocessed=candidate.is_unprocessed,
-                score=max(0.0, scale(sums[index])),
-                signals=dict(zip(self._signals, signals[index], strict=True)),
+                row=int(rows[index]) or None,
+                item=transient.item if transient else None,
+                is_unprocessed=transient.is_unprocessed if transient else False,
+                score=max(0.0, scale(float(self._sums[index]))),
+                signals=dict(zip(self._signals, signals[index].tolist(), strict=True)),
                 weights=self._weights,
-                has_statements=bool(candidate.features.slots),
+                has_statements=bool(has_slots[index]),
             )
 
-    def _add_deferred(self, name: str, signal: Sequence[float]) -> None:
+    def _add_deferred(self, name: str, signal: NDArray[np.float64]) -> None:
         """Add a signal that is computed from the others, for all candidates at once."""
+        self._signals[name] = [signal]
+        self._sums = self._sums + self._weights[name] * signal
+
+    def _get_top_indexes(self, limit: int) -> NDArray[np.int64]:
+        """Return the places of the best candidates so far, the newer of equals first."""
         import numpy as np
 
-        values = np.array(signal)
-        self._signals[name] = [values]
-        self._sums = self._sums + self._weights[name] * values
-
-    def _get_top_indexes(self, limit: int) -> list[int]:
-        """Return the positions of the best candidates so far, the newer of equals first."""
-        import numpy as np
-
-        indexes: list[int] = np.lexsort((-self._rows, -self._sums))[:limit].tolist()
-        return indexes
+        return np.lexsort((-self._memories.rows, -self._sums))[:limit]
 
     # --- signals: one method for each, over a batch of candidates ---------------------------------------------------
 
@@ -336,82 +381,87 @@ class Ranker:
         }
         return {name for name, source in sources.items() if not source}
 
-    def _compute_dense(self, batch: _Batch) -> NDArray[np.float64]:
+    def _compute_dense(self, batch: Batch) -> NDArray[np.float64]:
         return self._matches.dense[batch.positions]
 
-    def _compute_context_dense(self, batch: _Batch) -> NDArray[np.float64]:
+    def _compute_context_dense(self, batch: Batch) -> NDArray[np.float64]:
         dense, previous, following = self._matches.dense, batch.previous, batch.following
         total = dense[batch.positions] + dense[previous] + dense[following]
         mean: NDArray[np.float64] = total / (1 + (previous > 0) + (following > 0))
         return mean
 
-    def _compute_bm25(self, batch: _Batch) -> NDArray[np.float64]:
+    def _compute_bm25(self, batch: Batch) -> NDArray[np.float64]:
         return self._matches.compute_bm25(batch.positions)
 
-    def _compute_context_bm25(self, batch: _Batch) -> NDArray[np.float64]:
+    def _compute_context_bm25(self, batch: Batch) -> NDArray[np.float64]:
         return self._matches.compute_bm25(batch.positions, batch.previous, batch.following)
 
-    def _compute_speaker(self, batch: _Batch) -> list[bool]:
-        return [memory.actor_id == self._speaker for memory in batch.features]
+    def _compute_speaker(self, batch: Batch) -> NDArray[np.bool_]:
+        is_speaker: NDArray[np.bool_] = batch.memories.actor_ids == self._speaker
+        return is_speaker
 
-    def _compute_role(self, batch: _Batch) -> list[bool]:
+    def _compute_role(self, batch: Batch) -> NDArray[np.bool_]:
         role = "assistant" if self._search.request.query.question.asks_assistant else "user"
-        return [memory.actor_id is None and memory.role == role for memory in batch.features]
+        has_role: NDArray[np.bool_] = batch.memories.roles == role
+        return has_role
 
-    def _compute_question(self, batch: _Batch) -> list[bool]:
-        return [memory.is_question for memory in batch.features]
+    def _compute_question(self, batch: Batch) -> NDArray[np.bool_]:
+        return batch.memories.is_question
 
-    def _compute_date(self, batch: _Batch) -> list[float]:
+    def _compute_date(self, batch: Batch) -> list[float]:
         spans = self._search.time_spans
-        days = [memory.timestamp[:10] for memory in batch.features]
+        days = [timestamp[:10] for timestamp in batch.memories.timestamps]
         day_scores = {day: score_day(spans, date.fromisoformat(day)) for day in set(days)}
-        events = [self._event_dates.get(row, ()) for row in batch.rows]
+        events = [self._event_dates.get(row, ()) for row in batch.memories.rows.tolist()]
         event_scores = [max((score_days(spans, dates) for dates in of_memory), default=0.0) for of_memory in events]
         return [max(day_scores[day], score) for day, score in zip(days, event_scores, strict=True)]
 
-    def _compute_graph(self, batch: _Batch) -> list[float]:
+    def _compute_graph(self, batch: Batch) -> list[float]:
         support = self._search.graph.support
-        return [support.get(row, (0.0, 0))[0] for row in batch.rows]
+        return [support.get(row, (0.0, 0))[0] for row in batch.memories.rows.tolist()]
 
-    def _compute_evidence(self, batch: _Batch) -> list[float]:
+    def _compute_evidence(self, batch: Batch) -> list[float]:
         support = self._search.graph.support
-        mentions = [support.get(row, (0.0, 0))[1] for row in batch.rows]
+        mentions = [support.get(row, (0.0, 0))[1] for row in batch.memories.rows.tolist()]
         return [count / (count + _HALF_CERTAIN_COUNT) for count in mentions]
 
-    def _compute_path(self, batch: _Batch) -> list[float]:
-        return [self._search.graph.paths.get(row, 0.0) for row in batch.rows]
+    def _compute_path(self, batch: Batch) -> list[float]:
+        return [self._search.graph.paths.get(row, 0.0) for row in batch.memories.rows.tolist()]
 
-    def _compute_recency(self, batch: _Batch) -> list[float]:
+    def _compute_recency(self, batch: Batch) -> list[float]:
         now = self._search.now
-        ages = (now - datetime.fromisoformat(memory.timestamp) for memory in batch.features)
+        ages = (now - datetime.fromisoformat(timestamp) for timestamp in batch.memories.timestamps)
         return [0.5 ** (max(0.0, age.total_seconds()) / _DAY_SECONDS / _MONTH_DAYS) for age in ages]
 
-    def _compute_feedback(self, batch: _Batch) -> list[float]:
-        marks = [(memory.useful, memory.useless) for memory in batch.features]
-        return [(useful - useless) / (useful + useless + _HALF_CERTAIN_MARKS) for useful, useless in marks]
+    def _compute_feedback(self, batch: Batch) -> NDArray[np.float64]:
+        useful, useless = batch.memories.useful, batch.memories.useless
+        feedback: NDArray[np.float64] = (useful - useless) / (useful + useless + _HALF_CERTAIN_MARKS)
+        return feedback
 
-    def _compute_session(self) -> list[float]:
+    def _compute_session(self) -> NDArray[np.float64]:
         """Return for each candidate a third of the sum of the best three of its session: its share in the subject."""
-        sessions = [candidate.features.session for candidate in self._candidates]
-        sums = self._sums.tolist()
-        by_session: dict[int | None, list[float]] = {}
-        for session, total in zip(sessions, sums, strict=True):
-            by_session.setdefault(session, []).append(total)
-        scores = {
-            session: sum(totals if len(totals) <= _SESSION_LEADERS else sorted(totals)[-_SESSION_LEADERS:])
-            / _SESSION_LEADERS
-            for session, totals in by_session.items()
-        }
-        return [
-            min(1.0, max(0.0, total / _SESSION_LEADERS if session is None else scores[session]))
-            for session, total in zip(sessions, sums, strict=True)
-        ]
+        import numpy as np
 
-    def _compute_pagerank(self, rows_by_name: Mapping[str, NDArray[np.int64]]) -> list[float]:
+        sessions, sums = self._memories.sessions.tolist(), self._sums.tolist()
+        totals: dict[int, float] = {}
+        leaders: dict[int, int] = {}
+        for index in np.argsort(-self._sums, kind="stable").tolist():
+            session = sessions[index]
+            if (count := leaders.get(session, 0)) < _SESSION_LEADERS:
+                leaders[session] = count + 1
+                totals[session] = totals.get(session, 0.0) + sums[index]
+        shared = np.array([totals[session] for session in sessions])
+        alone = self._memories.sessions == 0  # a memory without a session
+        scores: NDArray[np.float64] = np.clip(np.where(alone, self._sums, shared) / _SESSION_LEADERS, 0.0, 1.0)
+        return scores
+
+    def _compute_pagerank(self, rows_by_name: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
         """Return personalized PageRank (Haveliwala, 2002) over memories and the names in them, as p / (p + 0.03).
 
         It restarts at the best memories, by the square of their score, and at those that have a name of the query.
         """
+        import numpy as np
+
         members = {name: rows.tolist() for name, rows in rows_by_name.items() if 0 < len(rows) <= MAX_NAME_MEMORIES}
         start = self._compute_restart(members)
         names_by_row: dict[int, list[str]] = {}
@@ -421,15 +471,14 @@ class Ranker:
         ranks = start
         for _ in range(_WALK_STEPS):
             ranks = _walk_step(ranks, start, names_by_row, members)
-        reached = (ranks.get(candidate.features.row, 0.0) for candidate in self._candidates)
-        return [rank / (rank + _HALF_RANK) for rank in reached]
+        reached = np.array([ranks.get(row, 0.0) for row in self._memories.rows.tolist()])
+        scores: NDArray[np.float64] = reached / (reached + _HALF_RANK)
+        return scores
 
     def _compute_restart(self, members: Mapping[str, Sequence[int]]) -> dict[int, float]:
         """Return the share of each memory in the restarts of PageRank."""
-        best = [
-            (self._candidates[index].features.row, float(self._sums[index]))
-            for index in self._get_top_indexes(_MAX_WALK_STARTS)
-        ]
+        top = self._get_top_indexes(_MAX_WALK_STARTS)
+        best = zip(self._memories.rows[top].tolist(), self._sums[top].tolist(), strict=True)
         start = _normalize_shares({row: max(0.0, total) ** 2 for row, total in best if row})
         names = [name for name in self._search.names if name in members]
         for name in names:
@@ -464,10 +513,9 @@ def _normalize_shares(shares: Mapping[int, float]) -> dict[int, float]:
     return {row: share / total for row, share in shares.items()} if total else {}
 
 
-def _find_single_speaker(words: frozenset[str], candidates: Sequence[Candidate]) -> str | None:
+def _find_single_speaker(words: frozenset[str], actor_ids: Iterable[str | None]) -> str | None:
     """Return the one speaker of the candidates that the words name; None if there are none, or several."""
     if not words:
         return None
-    speakers = {candidate.features.actor_id for candidate in candidates} - {None}
-    named = {speaker for speaker in speakers if speaker is not None and not words.isdisjoint(split_words(speaker))}
+    named = {speaker for speaker in set(actor_ids) if speaker and not words.isdisjoint(split_words(speaker))}
     return next(iter(named)) if len(named) == 1 else None

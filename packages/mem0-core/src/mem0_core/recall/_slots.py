@@ -14,6 +14,7 @@ from mem0_core.language.families import family_of_label, load_families
 from mem0_core.language.question import Question
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, Statement, read_statements, slot_key
 from mem0_core.language.terms import extract_terms
+from mem0_core.recall._plan import find_items, find_postings
 from mem0_core.recall._timeline import (
     Period,
     SlotMemory,
@@ -149,13 +150,13 @@ class SlotReader:
 
     def read_memories(self, slots: Sequence[str]) -> Flow[list[SlotMemory]]:
         """Return the newest memories that make statements about some slots, by their keys."""
-        search, store = self._search, self._ports.store
-        scope = search.request.scope
-        postings = yield from do(store.lexicon.postings, scope, slots, kind="slot", limit=_MAX_SLOT_ROWS)
+        search, ports = self._search, self._ports
+        postings = yield from find_postings(ports, search, slots, kind="slot", limit=_MAX_SLOT_ROWS)
         newest = sorted({row for rows in postings.values() for row in rows.tolist()})[-_MAX_SLOT_MEMORIES:]
         rows = search.filter_rows(newest)
-        items = (yield from do(store.memories_by_rows, rows, scope=scope)) if rows else {}
-        found = [to_slot_memory(item) for item in items.values() if not is_expired(item, search.request.today)]
+        items = yield from find_items(ports, search, rows)
+        known = [items[row] for row in rows if row in items]
+        found = [to_slot_memory(item) for item in known if not is_expired(item, search.request.today)]
         queued = (one.item for one in search.transient if one.is_unprocessed)
         return found + [to_slot_memory(item, is_unprocessed=True) for item in queued]
 

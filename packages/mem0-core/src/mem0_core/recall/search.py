@@ -18,8 +18,15 @@ from mem0_core.domain.records import Hit, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.recall._candidates import rank_candidates
-from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, plan_search
-from mem0_core.recall._ranking import RankedMemory, clamp_cosine, rank_rows_by_words
+from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, find_items, plan_search
+from mem0_core.recall._ranking import (
+    RankedMemory,
+    clamp_cosine,
+    rank_rows_by_cosine,
+    rank_rows_by_counts,
+    rank_rows_by_words,
+)
+from mem0_core.recall.cache import open_scope
 from mem0_core.recall.rerank import rerank
 from mem0_core.recall.validity import (
     date_hits,
@@ -43,10 +50,24 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     Raises:
         ConfigError: the store holds another embedder's vectors.
     """
-    search = yield from plan_search(ports, request)
+    active = yield from open_scope(ports, request.scope)
+    if active is not None and ports.cache is not None and (kept := active.find_result(request)) is not None:
+        ports.cache.count("results")
+        return replace(kept, hits=list(kept.hits), notes=list(kept.notes))
+    search = yield from plan_search(ports, request, active)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
+    if active is not None and _is_repeatable(ports, search):
+        active.keep_result(request, replace(search, hits=list(search.hits), notes=list(search.notes)))
     return search
+
+
+def _is_repeatable(ports: Ports, search: Search) -> bool:
+    """Return True if the result of a search depends on its request and the store alone."""
+    request, graph = search.request, ports.graph
+    is_timeless = request.half_life is None and "recency" not in request.recipe.signals
+    is_stored = graph is None or not search.relations or graph.index is graph.embedded_index
+    return is_timeless and is_stored and ports.reranker is None
 
 
 def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
@@ -78,7 +99,7 @@ def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:
     size = fetched if request.recipe.is_dense_only else max(request.recipe.pool, 2 * fetched)
     while True:
         ranked, is_exhausted = yield from retrieve_ranked(ports, search, size)
-        hits = yield from _fetch_hits(ports, request, ranked, fetched)
+        hits = yield from _fetch_hits(ports, search, ranked, fetched)
         if len(hits) >= fetched or is_exhausted:
             return sorted((_apply_age(hit, search) for hit in hits), key=lambda hit: -hit.score)[:wanted]
         size *= _OVERFETCH_FACTOR  # expired memories took places among the nearest
@@ -88,13 +109,18 @@ def retrieve_ranked(ports: Ports, search: Search, size: int) -> Flow[tuple[Itera
     """Return the candidates of all sources, at most `size` from each, best first; True if vectors have no more."""
     request, recipe, allowed = search.request, search.request.recipe, search.allowed_rows
     near: list[tuple[int, float]] = []
-    if "dense" in recipe.sources:
+    active = search.active
+    if active is not None and "dense" in recipe.sources:
+        near = rank_rows_by_cosine(active.memories.rows, search.cosines, size, allowed)
+    elif "dense" in recipe.sources:
         (near,) = yield from do(ports.index.nearest, request.scope, search.vectors, size, allowed_rows=allowed)
     is_exhausted = len(near) < size
     if recipe.is_dense_only:
         return _rank_by_cosine(near, search.transient), is_exhausted
     rows = search.filter_rows(search.graph.memory_rows)
-    if "lexical" in recipe.sources:
+    if active is not None and "lexical" in recipe.sources:
+        rows += rank_rows_by_counts(active.memories.rows, search.term_counts, search.word_weights, size, allowed)
+    elif "lexical" in recipe.sources:
         rows += rank_rows_by_words(search.postings, search.word_weights, size, allowed)
     return (yield from rank_candidates(ports, search, near, rows)), is_exhausted
 
@@ -113,17 +139,25 @@ def _rank_by_cosine(
     return iter(sorted(ranked, key=lambda memory: -memory.signals["dense"]))
 
 
-def _fetch_hits(ports: Ports, request: SearchRequest, ranked: Iterator[RankedMemory], limit: int) -> Flow[list[Hit]]:
+def _fetch_hits(ports: Ports, search: Search, ranked: Iterator[RankedMemory], limit: int) -> Flow[list[Hit]]:
     """Read the first `limit` of the ranked memories that exist and are not expired."""
     hits: list[Hit] = []
     while len(hits) < limit and (chunk := list(islice(ranked, limit))):
         rows = [memory.row for memory in chunk if memory.row is not None]
-        items = yield from do(ports.store.memories_by_rows, rows, scope=request.scope)
+        items = yield from find_items(ports, search, rows)
         for memory in chunk:
             item = memory.item if memory.row is None else items.get(memory.row)
-            if item is not None and not is_expired(item, request.today):
-                hit = Hit(item, memory.score, memory.is_unprocessed, memory.signals, memory.weights)
-                hits.append(hit if memory.has_statements else replace(hit, has_statements=False))
+            if item is not None and not is_expired(item, search.request.today):
+                hits.append(
+                    Hit(
+                        item=item,
+                        score=memory.score,
+                        is_unprocessed=memory.is_unprocessed,
+                        signals=memory.signals,
+                        weights=memory.weights,
+                        has_statements=memory.has_statements,
+                    )
+                )
     return hits[:limit]
 
 

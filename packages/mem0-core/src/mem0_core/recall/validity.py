@@ -328,8 +328,10 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
     everything = {one.key: one for one in (*found, *memories)}.values()
     timelines = {subject: build_timeline(everything, (subject,), families) for subject, families in related.items()}
     now = current_time(search)
+    validities = [_validity_of(memory, timelines, now) for memory in memories]
     return [
-        replace(hit, validity=_validity_of(memory, timelines, now)) for hit, memory in zip(hits, memories, strict=True)
+        hit if validity is None else replace(hit, validity=validity)
+        for hit, validity in zip(hits, validities, strict=True)
     ]
 
 

@@ -15,13 +15,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from mem0_core.domain.records import Axis, MemoryItem, Scope
-from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet, WordKind
+from mem0_core.interfaces import ChangePosition, FeatureChanges, MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, scope_ids, session_number
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
 from mem0_core.stores.sqlite.encryption.sealed_tables import TENANT_SQL
 from mem0_core.stores.sqlite.encryption.vault import Vault
-from mem0_core.stores.sqlite.session import ConnectionFactory
+from mem0_core.stores.sqlite.session import Database
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,18 +45,13 @@ _POSTINGS_PER_STATEMENT = 100  # postings read in one statement
 
 
 class SQLiteLexicon:
-    """A `Lexicon`, for reading.
-
-    Args:
-        read: connections.
-        vault: encryption of an encrypted file.
-    """
+    """A `VersionedLexicon`, for reading."""
 
     inline = True  # see `flow`
 
-    def __init__(self, read: ConnectionFactory, vault: Vault | None = None) -> None:
-        self._read = read
-        self._vault = vault
+    def __init__(self, db: Database) -> None:
+        self._read, self._vault = db.read, db.vault
+        self.version = db.version
 
     def postings(
         self, scope: Scope, words: Sequence[str], *, kind: WordKind, limit: int
@@ -102,6 +97,32 @@ class SQLiteLexicon:
                 found, dict(db.execute(_TERMS_SQL, (_to_json_array(beside),)).fetchall()) if beside else {}, {}
             )
 
+    def position(self, scope: Scope) -> ChangePosition:
+        where, values = SQLITE.in_scope(scope.partition_scope)
+        tables = ("memories", "tombstones", "events")  # an event alone: feedback changes no text and no vector
+        last = ", ".join(f"(SELECT max(seq) FROM {table} WHERE {where})" for table in tables)
+        sql = f"SELECT (SELECT value FROM meta WHERE key = 'epoch'), {last}"
+        with self._read() as db:
+            epoch, *seqs = db.execute(sql, values * len(tables)).fetchone()
+        return ChangePosition(epoch, max(seq or 0 for seq in seqs))
+
+    def feature_changes(self, scope: Scope, *, after: int, limit: int) -> FeatureChanges:
+        where, values = SQLITE.in_scope(scope, "m")
+        changed = (
+            f"SELECT m.row FROM memories AS m WHERE {where} AND m.seq > ? UNION SELECT k.row FROM events AS m"
+            f" JOIN memories AS k ON k.id = m.memory_id WHERE {where} AND m.seq > ?"
+        )
+        if after:
+            condition, bound = f"{where} AND m.row IN ({changed})", [*values, *values, after, *values, after]
+        else:
+            condition, bound = where, values
+        with self._read() as db:
+            found = db.execute(f"{_SCOPE_FEATURES_SQL} WHERE {condition} LIMIT ?", (*bound, limit)).fetchall()
+            removed = db.execute(f"SELECT m.row FROM tombstones AS m WHERE {where} AND m.seq > ?", (*values, after))
+            rows = [row for (row,) in removed] if after else []
+        memories = [MemoryFeatures._make((*row[:9], None, None, *row[9:12])) for row in found]
+        return FeatureChanges(memories, [row[12] for row in found], rows)
+
 
 def _sealed_postings(
     db: sqlite3.Connection, vault: Vault, scope: Scope, words: Sequence[str], kind: WordKind, limit: int
@@ -145,6 +166,10 @@ _FEATURES_SQL = (
     " (SELECT max(row) FROM sketches AS b WHERE b.session = s.session AND b.row < s.row),"
     " (SELECT min(row) FROM sketches AS a WHERE a.session = s.session AND a.row > s.row), s.slots, m.useful, m.useless"
     " FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value JOIN memories AS m ON m.row = s.row"
+)
+_SCOPE_FEATURES_SQL = (
+    "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at, s.slots,"
+    " m.useful, m.useless, m.expiration_date FROM memories AS m JOIN sketches AS s ON s.row = m.row"
 )
 _NOT_EXPIRED = "(m.expiration_date IS NULL OR m.expiration_date >= ?)"
 _TERMS_SQL = "SELECT s.row, s.terms FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Literal, TypeVar
 
 from mem0_core._system.files import make_file, make_folder, validate_path
@@ -30,11 +30,9 @@ from mem0_core.stores.sqlite.encryption.vault import Vault, take_failure
 from mem0_core.stores.sqlite.filters import casefold
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign_file
 
-__all__ = ["ConnectionFactory", "Database", "drive"]
+__all__ = ["Database", "drive"]
 
 T = TypeVar("T")
-
-ConnectionFactory = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
 class Database:
@@ -67,6 +65,8 @@ class Database:
         self._durability = durability
         self._lock = RLock()  # held by the one writer of this process
         self._idle: list[sqlite3.Connection] = []
+        self._observer: sqlite3.Connection | None = None  # of `version`, which compares states of one connection
+        self._observer_lock = Lock()
         self._closed = False
         self._identity: FileIdentity | None = None
         self._uri, self.is_read_only = self.path, False
@@ -108,6 +108,18 @@ class Database:
                 yield Snapshot(db, self.dialect)
             finally:
                 db.execute("COMMIT")
+
+    def version(self) -> int:
+        """Return a number that changes with every commit to the file, of this process or of another one."""
+        self._check_open()
+        if self.in_memory:
+            return self.writer.total_changes
+        with self._observer_lock, self.as_store_error("read"):
+            if self._observer is None:
+                # It reads no table: the settings of other connections would take longer than its work.
+                self._observer = sqlite3.connect(self._uri, uri=True, isolation_level=None, check_same_thread=False)
+            number: int = self._observer.execute("PRAGMA data_version").fetchone()[0]
+            return number
 
     # --- connections -------------------------------------------------------------------------------------------------
 
@@ -163,7 +175,8 @@ class Database:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            connections, self._idle = [*self._idle, self.writer], []
+            observers = [] if self._observer is None else [self._observer]
+            connections, self._idle = [*self._idle, *observers, self.writer], []
             for connection in connections:
                 connection.close()
 

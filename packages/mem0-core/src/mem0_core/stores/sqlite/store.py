@@ -92,7 +92,7 @@ class SQLiteStore(SqlStore):
         self.feed: ChangeFeed = SqlChangeFeed(db)
         self.spaces: SpaceLedger = SqlSpaceLedger(db)
         self.jobs: JobQueue = SqlJobQueue(db)
-        self.lexicon: Lexicon = SQLiteLexicon(db.read, vault)
+        self.lexicon: Lexicon = SQLiteLexicon(db)
         self.maintenance: StoreMaintenance = SQLiteMaintenance(db)
         self.archive: Archive = SQLiteArchive(db)
         with db.as_store_error("open"):

@@ -115,6 +115,15 @@ class FaissIndex:
         self._evict_partitions(partition)
         return drop_below_threshold(found, threshold)
 
+    def read_vectors(
+        self, scope: Scope, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+        """Return the vectors of some rows as they are searched; see `VectorReader`."""
+        partition = self._partition(scope.partition_scope)
+        found = partition.read_vectors(rows)
+        self._evict_partitions(partition)
+        return found
+
     def purge_deleted(self, scope: Scope | None) -> None:
         """Remove snapshots that may contain deleted vectors of a scope; graphs in memory write new ones."""
         addresses = None if scope is None else scope.partition_scopes
@@ -335,6 +344,12 @@ class _Partition:
             ):
                 return scan(*index.vectors(allowed_rows), queries, k)
             return index.search(queries, k, allowed_rows, threshold)
+
+    def read_vectors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+        """Return those of `rows` that the index has, with their vectors; None if it is a graph or empty."""
+        with self._lock:
+            index = self._follow()
+            return None if index is None or isinstance(index, HnswIndex) else index.vectors(rows)
 
     def _follow(self) -> FlatIndex | ArrayIndex | HnswIndex | None:
         """Apply all changes of the primary store; return None if the partition is empty."""

@@ -234,11 +234,13 @@ class Retraction:
             row, item, since, vector = lineage.past[0]
             lineage.past[0] = (row, dataclasses.replace(item, created_at=at), max(since, at), vector)
         if lineage.current is not None:
-            lineage.current = dataclasses.replace(lineage.current, created_at=at)
+            [seq] = yield from self.dialect.reserve_seqs(1)  # searches that keep its features read them again
+            lineage.current = dataclasses.replace(lineage.current, created_at=at, seq=seq)
             sql = (
-                f"UPDATE memories SET created_at = ?, valid_from = {self.dialect.greatest}(valid_from, ?) WHERE row = ?"
+                "UPDATE memories SET created_at = ?, seq = ?,"
+                f" valid_from = {self.dialect.greatest}(valid_from, ?) WHERE row = ?"
             )
-            yield from execute(sql, (at, at, lineage.row))
+            yield from execute(sql, (at, seq, at, lineage.row))
 
     def _plan_relearning(self, texts: Iterable[TextSupport]) -> None:
         """Note the messages of others behind texts that do not hold."""

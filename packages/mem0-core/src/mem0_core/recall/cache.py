@@ -1,0 +1,433 @@
+"""Scopes that are searched again and again: their ranking features and vectors in memory, and what was asked of them.
+
+The first search of a scope reads the features of all its memories into the columns of an `ActiveScope`. Every later
+one compares the version of the store, which changes with every commit of any process. If it is another one, the scope
+reads the changes since its sequence number, and drops everything else that it has kept. So a search never returns what
+a search without a cache would not.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from mem0_core._system.locks import SignalSafeLock
+from mem0_core._system.records import dataclass
+from mem0_core.flow import Flow, do
+from mem0_core.interfaces import ChangePosition, Ports, VectorReader, VersionedLexicon
+from mem0_core.language.terms import split_words
+from mem0_core.recall._columns import MemoryColumns, to_objects
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.domain.records import MemoryItem, Scope
+    from mem0_core.interfaces import FeatureChanges, MemoryStore, VectorIndex
+    from mem0_core.recall._plan import Search, SearchRequest
+
+__all__ = ["ActiveScope", "SearchCache", "open_scope"]
+
+_MAX_SCOPE_MEMORIES = 2_048  # of a larger scope, the candidates alone are read
+_MAX_MEMORIES = 20_000  # of all active scopes: about 3 kB each
+_PRODUCT_NUMBERS = 1 << 18  # of one matrix product: for more, BLAS wakes a second thread, and may wait a time slice
+_MAX_SCOPES = 4_096  # that were searched, active or not
+_MAX_RESULTS = 64  # of one scope
+_MAX_EMBEDDINGS = 1_024
+_MAX_QUERY_CHARS = 4_000  # longer queries are not kept
+
+
+def open_scope(ports: Ports, scope: Scope) -> Flow[ActiveScope | None]:
+    """Return a scope as it is now if it is kept in memory, else None."""
+    if ports.cache is None:
+        return None
+    opened: ActiveScope | None = yield from do(ports.cache.open, ports.store, ports.index, scope)
+    return opened
+
+
+class SearchCache:
+    """Active scopes and embedded queries of one memory, the least recently used of which are dropped.
+
+    Safe to share between threads: an active scope is replaced, never changed.
+    """
+
+    inline = True  # see `flow`
+
+    def __init__(self) -> None:
+        self._scopes: OrderedDict[Scope, _Kept] = OrderedDict()
+        self._embeddings: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
+        self._lock = SignalSafeLock()
+        self._loading = SignalSafeLock()  # of the spare capacity that the versions of a scope share
+        self._supported: bool | None = None
+        self._memories = 0  # of all active scopes
+        self._counts = dict.fromkeys(("loaded", "updated", "unchanged", "results", "embeddings"), 0)
+
+    def open(self, store: MemoryStore, index: VectorIndex, scope: Scope) -> ActiveScope | None:
+        """Return a scope as it is now; None if it is too large, or if the store or the index do not support it."""
+        if self._supported is None:  # decided once: the test of a protocol takes as long as a statement
+            self._supported = isinstance(store.lexicon, VersionedLexicon) and isinstance(index, VectorReader)
+        if not self._supported:
+            return None
+        lexicon = cast("VersionedLexicon", store.lexicon)
+        if (kept := self._find(scope, lexicon.version())) is None:
+            with self._loading:  # another thread may have loaded the scope meanwhile
+                version = lexicon.version()
+                if (kept := self._find(scope, version)) is None:
+                    active = self._scopes.get(scope, _UNKNOWN).active
+                    kept = _Kept(_load(store, cast("VectorReader", index), lexicon, scope, version, active))
+                    self._keep(scope, kept, "loaded" if active is None else "updated")
+        return kept.active
+
+    def _find(self, scope: Scope, version: object) -> _Kept | None:
+        """Return a scope that is kept at this version of the store, or that is too large for every version."""
+        with self._lock:
+            kept = self._scopes.get(scope)
+            if kept is None or not (kept.active is None or kept.active.version == version):
+                return None
+            self._scopes.move_to_end(scope)
+            self._counts["unchanged"] += kept.active is not None
+            return kept
+
+    def _keep(self, scope: Scope, kept: _Kept, counted: str) -> None:
+        """Make a scope the one that was used last, and drop those that were not used for longest."""
+        with self._lock:
+            self._counts[counted] += 1
+            replaced = self._scopes.pop(scope, _UNKNOWN)
+            self._scopes[scope] = kept
+            self._memories += kept.size - replaced.size
+            while self._memories > _MAX_MEMORIES or len(self._scopes) > _MAX_SCOPES:
+                _, dropped = self._scopes.popitem(last=False)
+                self._memories -= dropped.size
+
+    def embedding(self, embedder: str, text: str) -> NDArray[np.float32] | None:
+        """Return the embedding of a query by the embedder of this name, (1, dims), if it is known."""
+        with self._lock:
+            vectors = self._embeddings.get((embedder, text))
+            if vectors is not None:
+                self._embeddings.move_to_end((embedder, text))
+                self._counts["embeddings"] += 1
+            return vectors
+
+    def keep_embedding(self, embedder: str, text: str, vectors: NDArray[np.float32]) -> None:
+        """Keep the embedding of a query."""
+        if len(text) > _MAX_QUERY_CHARS:
+            return
+        kept = vectors.copy()
+        kept.setflags(write=False)
+        with self._lock:
+            self._embeddings[embedder, text] = kept
+            if len(self._embeddings) > _MAX_EMBEDDINGS:
+                self._embeddings.popitem(last=False)
+
+    def forget(self, scope: Scope | None) -> None:
+        """Drop what is kept of the memories of a scope, as they must not stay in memory; None for everything."""
+        with self._lock:
+            for kept in [kept for kept in self._scopes if scope is None or kept.contains(scope)]:
+                self._memories -= self._scopes.pop(kept).size
+            if scope is None:
+                self._embeddings.clear()
+
+    def count(self, name: str) -> None:
+        """Count a use of what is kept, for `statistics`."""
+        with self._lock:
+            self._counts[name] += 1
+
+    def statistics(self) -> dict[str, int]:
+        """Return the numbers of kept scopes and memories, and how often what was kept was used."""
+        with self._lock:
+            active = sum(kept.active is not None for kept in self._scopes.values())
+            return {"active_scopes": active, "active_memories": self._memories, **self._counts}
+
+
+class _Kept(NamedTuple):
+    """A scope that was searched; None if it is too large, or its vectors are searched by a graph."""
+
+    active: ActiveScope | None
+
+    @property
+    def size(self) -> int:
+        return 0 if self.active is None else self.active.size
+
+
+_UNKNOWN = _Kept(None)
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveScope:
+    """All memories of one scope at one version of the store, by columns in the order of their rows.
+
+    Attributes:
+        version: of the store.
+        position: the last change that the columns contain.
+        memories: their features, expired memories included.
+        previous, following: positions, from 1, of the memories said just before and after; 0 for none, (n,).
+        vectors: embeddings, (n, dims).
+        term_owners, terms: index of the memory and number of the term, for each term of each memory.
+        vocabulary: number of each term; it grows, and the versions of a scope share it.
+        lengths: number of terms of each memory, (n,).
+        slots: keys of the slots of each memory, separated by newlines, (n,).
+        expiration_dates: ``YYYY-MM-DD`` or None, (n,).
+        items: memories by row that were read at this version.
+        known: results of other reads at this version.
+        results: searches at this version.
+    """
+
+    version: object
+    position: ChangePosition
+    memories: MemoryColumns
+    previous: NDArray[np.int64]
+    following: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    term_owners: NDArray[np.int64]
+    terms: NDArray[np.int64]
+    vocabulary: dict[str, int]
+    lengths: NDArray[np.int64]
+    slots: NDArray[np.object_]
+    expiration_dates: NDArray[np.object_]
+    items: dict[int, MemoryItem]
+    known: dict[str, Any]
+    results: dict[Hashable, Search]
+
+    def find_result(self, request: SearchRequest) -> Search | None:
+        """Return the search of this request at this version, if it is kept."""
+        return None if request.filter is not None else self.results.get(request)  # a filter has no hash
+
+    def keep_result(self, request: SearchRequest, search: Search) -> None:
+        """Keep a search of this version, if not too many are kept."""
+        if request.filter is None and len(self.results) < _MAX_RESULTS:
+            self.results[request] = search
+
+    @property
+    def size(self) -> int:
+        """The number of memories."""
+        return len(self.lengths)
+
+    @cached_property
+    def _indexes(self) -> dict[int, int]:
+        return {row: index for index, row in enumerate(self.memories.rows.tolist())}
+
+    @cached_property
+    def _expiring(self) -> list[tuple[int, str]]:
+        return [(index, day) for index, day in enumerate(self.expiration_dates) if day is not None]
+
+    @cached_property
+    def speaker_words(self) -> frozenset[str]:
+        """Words of the names of all speakers."""
+        return frozenset(word for name in set(self.memories.actor_ids) if name for word in split_words(name))
+
+    @cached_property
+    def _rows_by_name(self) -> dict[str, list[int]]:
+        return _group_rows(self.memories.rows, self.memories.names)
+
+    @cached_property
+    def _rows_by_slot(self) -> dict[str, list[int]]:
+        return _group_rows(self.memories.rows, self.slots)
+
+    def postings(
+        self, words: Iterable[str], *, kind: Literal["name", "slot"], limit: int
+    ) -> dict[str, NDArray[np.int64]]:
+        """Return the rows of the memories that have each name or slot, see `interfaces.Lexicon`."""
+        import numpy as np
+
+        rows = self._rows_by_name if kind == "name" else self._rows_by_slot
+        return {word: np.array(rows[word][:limit], dtype=np.int64) for word in dict.fromkeys(words) if word in rows}
+
+    def count_terms(self, terms: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+        """Return those of `terms` that memories have, and how often each memory has them, (n, terms)."""
+        import numpy as np
+
+        known = [term for term in terms if term in self.vocabulary]
+        numbers = [self.vocabulary[term] for term in known]
+        columns = np.full(len(self.vocabulary), -1)  # after the numbers: another thread may add terms
+        columns[numbers] = np.arange(len(known))
+        found = columns[self.terms]
+        is_known = found >= 0
+        cells = self.term_owners[is_known] * len(known) + found[is_known]
+        return known, np.bincount(cells, minlength=self.size * len(known)).reshape(self.size, len(known))
+
+    def cosines(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the cosine of each memory to a query's vector, (n,)."""
+        import numpy as np
+
+        size = max(1, _PRODUCT_NUMBERS // len(vector))
+        blocks = [self.vectors[start : start + size] @ vector for start in range(0, self.size, size)]
+        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.float32)
+
+    def find(self, rows: Iterable[int], today: str | None = None) -> NDArray[np.int64]:
+        """Return the indexes of those of `rows` that exist, and that have not expired before a day."""
+        import numpy as np
+
+        indexes = self._indexes
+        found = [index for row in rows if (index := indexes.get(row)) is not None]
+        if self._expiring and today is not None:
+            expired = {index for index, day in self._expiring if day < today}
+            found = [index for index in found if index not in expired]
+        return np.array(found, dtype=np.int64)
+
+
+def _load(
+    store: MemoryStore,
+    index: VectorReader,
+    lexicon: VersionedLexicon,
+    scope: Scope,
+    version: object,
+    kept: ActiveScope | None,
+) -> ActiveScope | None:
+    """Return a scope at a version of the store, read whole or from the changes since; None if it is too large."""
+    # The version and the position are read first: whatever is committed meanwhile is read again by the next search.
+    position = lexicon.position(scope)
+    if kept is not None and kept.position == position:
+        return replace(kept, version=version, items={}, known={}, results={})
+    if kept is not None and kept.position.epoch != position.epoch:
+        kept = None
+    changes = lexicon.feature_changes(
+        scope, after=0 if kept is None else kept.position.seq, limit=_MAX_SCOPE_MEMORIES + 1
+    )
+    unchanged = _Content.of(kept, [*changes.removed, *(memory.row for memory in changes.memories)])
+    if len(changes.memories) + len(unchanged.memories.rows) > _MAX_SCOPE_MEMORIES:
+        return None
+    content = unchanged.join(changes, index, scope)
+    return None if content is None else content.build(version, position)
+
+
+class _Content(NamedTuple):
+    """The part of an active scope that its versions share."""
+
+    memories: MemoryColumns
+    vectors: NDArray[np.float32]
+    term_owners: NDArray[np.int64]
+    terms: NDArray[np.int64]
+    vocabulary: dict[str, int]
+    slots: NDArray[np.object_]
+    expiration_dates: NDArray[np.object_]
+
+    @classmethod
+    def of(cls, kept: ActiveScope | None, changed_rows: Sequence[int]) -> _Content:
+        """Return the content of a scope without some rows; empty if there is none."""
+        import numpy as np
+
+        gone = np.zeros(0, dtype=np.int64) if kept is None else kept.find(changed_rows)
+        if kept is not None and not len(gone):
+            return cls(*(getattr(kept, name) for name in cls._fields))
+        if kept is None:
+            numbers, nothing = np.zeros(0, dtype=np.int64), to_objects(())
+            empty = np.zeros((0, 0), dtype=np.float32)
+            return cls(MemoryColumns.of(()), empty, numbers, numbers, {}, nothing, nothing)
+        is_kept = np.ones(kept.size, dtype=np.bool_)
+        is_kept[gone] = False
+        has_kept_owner = is_kept[kept.term_owners]
+        places = np.cumsum(is_kept) - 1
+        return cls(
+            kept.memories.take(is_kept),
+            kept.vectors[is_kept],
+            places[kept.term_owners[has_kept_owner]],
+            kept.terms[has_kept_owner],
+            kept.vocabulary,
+            kept.slots[is_kept],
+            kept.expiration_dates[is_kept],
+        )
+
+    def join(self, changes: FeatureChanges, index: VectorReader, scope: Scope) -> _Content | None:
+        """Return the content with new and changed memories, in the order of rows; None if no vectors can be read."""
+        import numpy as np
+
+        if not changes.memories:
+            return self
+        found = index.read_vectors(scope, np.array([memory.row for memory in changes.memories], dtype=np.int64))
+        if found is None:
+            return None
+        place_of = {row: place for place, row in enumerate(found[0].tolist())}
+        added = [
+            (memory, day)
+            for memory, day in zip(changes.memories, changes.expiration_dates, strict=True)
+            if memory.row in place_of  # else it was deleted meanwhile
+        ]
+        memories, count = [memory for memory, _ in added], len(self.memories.rows)
+        texts = [memory.terms.split(" ") if memory.terms else [] for memory in memories]
+        numbers = [self.vocabulary.setdefault(term, len(self.vocabulary)) for terms in texts for term in terms]
+        owners = np.repeat(np.arange(count, count + len(memories)), [len(terms) for terms in texts])
+        vectors = found[1][[place_of[memory.row] for memory in memories]]
+        return _Content(
+            self.memories.join(MemoryColumns.of(memories)),
+            _append(self.vectors, vectors),
+            np.concatenate([self.term_owners, owners]),
+            np.concatenate([self.terms, np.array(numbers, dtype=np.int64)]),
+            self.vocabulary,
+            np.concatenate([self.slots, to_objects(memory.slots for memory in memories)]),
+            np.concatenate([self.expiration_dates, to_objects(day for _, day in added)]),
+        )._sort()
+
+    def _sort(self) -> _Content:
+        """Return the content in the order of rows; nearly always new rows are the highest."""
+        import numpy as np
+
+        rows = self.memories.rows
+        if (rows[1:] > rows[:-1]).all():
+            return self
+        order = np.argsort(rows)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return self._replace(
+            memories=self.memories.take(order),
+            vectors=self.vectors[order],
+            term_owners=places[self.term_owners],
+            slots=self.slots[order],
+            expiration_dates=self.expiration_dates[order],
+        )
+
+    def build(self, version: object, position: ChangePosition) -> ActiveScope:
+        """Return the scope at a version, with the neighbors of each memory."""
+        import numpy as np
+
+        rows, sessions = self.memories.rows, self.memories.sessions
+        previous, following = np.zeros((2, len(rows)), dtype=np.int64)
+        order = np.lexsort((rows, sessions))
+        is_next = sessions[order][1:] == sessions[order][:-1]
+        before, after = order[:-1][is_next], order[1:][is_next]
+        previous[after], following[before] = before + 1, after + 1
+        padded = np.concatenate([[0], rows])
+        return ActiveScope(
+            version=version,
+            position=position,
+            memories=self.memories._replace(previous_rows=padded[previous], next_rows=padded[following]),
+            previous=previous,
+            following=following,
+            vectors=self.vectors,
+            term_owners=self.term_owners,
+            terms=self.terms,
+            vocabulary=self.vocabulary,
+            lengths=np.bincount(self.term_owners, minlength=len(rows)),
+            slots=self.slots,
+            expiration_dates=self.expiration_dates,
+            items={},
+            known={},
+            results={},
+        )
+
+
+def _group_rows(rows: NDArray[np.int64], texts: NDArray[np.object_]) -> dict[str, list[int]]:
+    """Return for each line of the texts the rows that have it."""
+    grouped: dict[str, list[int]] = {}
+    has_lines = texts != ""
+    for row, text in zip(rows[has_lines].tolist(), texts[has_lines].tolist(), strict=True):
+        for line in text.split("\n"):
+            grouped.setdefault(line, []).append(row)
+    return grouped
+
+
+def _append(kept: NDArray[np.float32], added: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return an array with more rows; it shares the memory of `kept`, which has spare capacity from then on."""
+    import numpy as np
+
+    first, count = len(kept), len(kept) + len(added)
+    if not first:
+        return added
+    buffer = kept.base
+    if not isinstance(buffer, np.ndarray) or len(buffer) < count or buffer.shape[1:] != added.shape[1:]:
+        buffer = np.empty((count * 5 // 4, added.shape[1]), dtype=np.float32)
+        buffer[:first] = kept
+    buffer[first:count] = added
+    return buffer[:count]

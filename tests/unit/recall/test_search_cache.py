@@ -1,0 +1,330 @@
+"""Memory of searches: after every kind of write, searches find what they find without it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mem0_core import Memory, Scope
+from mem0_core.domain.records import Message
+from mem0_core.recall import cache as search_cache
+from tests.support import MODES, MemoryDriver, open_memory, result_texts, run_python, run_sql
+
+NEXT_YEAR = "2099-01-01"
+QUERIES = (
+    "Where do I live?",
+    "Where did I live in 2024?",
+    "Who is Anna?",
+    "What is my dog called?",
+    "tea in Porto",
+    "What did Karen say about Oslo?",
+)
+PEOPLE, TOWNS = ("Anna", "Karen", "Luca"), ("Porto", "Oslo", "Rome", "Lisbon")
+
+
+class Pair:
+    """Two memories over one file, of which the second keeps nothing between searches."""
+
+    def __init__(self, folder: Path, mode: Any = "sync") -> None:
+        self.kept = open_memory(folder)
+        self.plain = open_memory(folder, config={"search_cache": False})
+        self._driver = MemoryDriver(self.kept, mode)
+
+    def __enter__(self) -> Pair:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kept.close()
+        self.plain.close()
+
+    def check(self, **options: Any) -> None:
+        """Check that both find the same, whatever was kept before."""
+        options = {"user_id": "u", "limit": 30, "explain": True, **options}
+        for query in QUERIES:
+            expected = flatten(self.plain.search(query, **options))
+            for _ in range(2):  # the second search may find the result of the first
+                found = flatten(self._driver.search(query, **options))
+                assert found.keys() == expected.keys(), (query, options)
+                for key, value in expected.items():
+                    assert found[key] == (pytest.approx(value, abs=1e-5) if isinstance(value, float) else value), key
+
+
+def flatten(result: Any) -> dict[tuple[Any, ...], Any]:
+    """Return the values of a result by their place in it; hits of equal scores are in the order of their ids."""
+    hits = sorted(result["results"], key=lambda hit: (-round(hit["score"], 5), hit["id"]))
+    found: dict[tuple[Any, ...], Any] = {("order",): [hit["id"] for hit in hits], ("note",): result.get("note")}
+    for hit in hits:
+        for name, value in hit.items():
+            found[hit["id"], name] = value
+        for name, signal in hit.pop("explanation", {"signals": {}})["signals"].items():
+            found[hit["id"], "signal", name] = signal["value"]
+        found.pop((hit["id"], "explanation"), None)
+    for relation in result["relations"]:
+        found["relation", relation["source"], relation["relationship"], relation["destination"]] = relation["score"]
+    return found
+
+
+@pytest.fixture(params=MODES)
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
+    with Pair(tmp_path, request.param) as opened:
+        memory = opened.kept
+        memory.add("I live in Lisbon.", user_id="u", timestamp="2020-01-05", metadata={"tags": ["home"]})
+        memory.add("My sister Anna lives in Porto.", user_id="u", timestamp="2021-01-05", run_id="r1")
+        memory.add("My dog is called Rex.", user_id="u", timestamp="2021-02-05", agent_id="bot")
+        karen = [{"role": "user", "name": "Karen", "content": "Oslo is cold in winter."}]
+        memory.add(karen, user_id="u", timestamp="2022-01-05", run_id="r1", infer=False)
+        memory.add("I like tea from Porto.", user_id="u", timestamp="2022-02-05", source="diary")
+        memory.add("I drink coffee.", user_id="other")
+        opened.check()
+        yield opened
+
+
+def id_of(memory: Memory, text: str) -> str:
+    return next(hit["id"] for hit in memory.get_all(user_id="u", limit=1000)["results"] if hit["memory"] == text)
+
+
+def move(memory: Memory, folder: Path) -> None:
+    memory.add("I moved to Oslo.", user_id="u", timestamp="2024-05-01")
+
+
+def correct(memory: Memory, folder: Path) -> None:
+    memory.update(id_of(memory, "I live in Lisbon."), "I live in Rome.")
+
+
+def delete(memory: Memory, folder: Path) -> None:
+    memory.delete(id_of(memory, "Oslo is cold in winter."))
+
+
+def purge(memory: Memory, folder: Path) -> None:
+    memory.delete(id_of(memory, "I like tea from Porto."), purge=True)
+
+
+def delete_run(memory: Memory, folder: Path) -> None:
+    memory.delete_all(run_id="r1")
+
+
+def delete_user(memory: Memory, folder: Path) -> None:
+    memory.delete_all(user_id="u", purge=True)
+
+
+def retract(memory: Memory, folder: Path) -> None:
+    memory.retract("diary", user_id="u")
+
+
+def pin(memory: Memory, folder: Path) -> None:
+    memory.pin(id_of(memory, "My dog is called Rex."))
+
+
+def give_feedback(memory: Memory, folder: Path) -> None:
+    memory.feedback(id_of(memory, "My dog is called Rex."), useful=True)
+
+
+def merge(memory: Memory, folder: Path) -> None:
+    memory.add("Annie Smith works at Galp. Anna Smith works at Zeta.", user_id="u")
+    memory.merge(user_id="u", names=["Annie Smith"], into="Anna Smith")
+
+
+def queue(memory: Memory, folder: Path) -> None:
+    message = Message("user", "I moved to Rome, and the tea there is good.")
+    memory.store.jobs.enqueue(Scope("u"), "remember", at="2024-05-01T00:00:00+00:00", messages=[message])
+
+
+def learn_in_the_background(memory: Memory, folder: Path) -> None:
+    memory.add("I moved to Rome, and the tea there is good.", user_id="u", background=True)
+    memory.flush(60)
+
+
+def reset(memory: Memory, folder: Path) -> None:
+    memory.reset()
+
+
+def write_elsewhere(memory: Memory, folder: Path) -> None:
+    code = """
+import sys
+from mem0_core import Memory, Scope
+from mem0_core.domain.records import Message
+from mem0_core.testing import HashEmbedder
+with Memory({"path": sys.argv[1]}, embedder=HashEmbedder()) as memory:
+    memory.add("I moved to Oslo.", user_id="u", timestamp="2024-05-01")
+    memory.delete(memory.search("My dog is called Rex.", user_id="u", limit=1)["results"][0]["id"])
+"""
+    run_python(code, folder)
+
+
+def edit_by_hand(memory: Memory, folder: Path) -> None:
+    run_sql(memory, "UPDATE memories SET metadata = '{\"edited\": true}'")
+
+
+WRITES = (
+    *(
+        move,
+        correct,
+        delete,
+        purge,
+        delete_run,
+        delete_user,
+        retract,
+        pin,
+        give_feedback,
+        merge,
+        queue,
+        learn_in_the_background,
+    ),
+    *(reset, write_elsewhere, edit_by_hand),
+)
+
+
+@pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
+def test_a_search_after_a_write_finds_the_same_as_without_a_cache(
+    pair: Pair, tmp_path: Path, write: Callable[[Memory, Path], None]
+) -> None:
+    write(pair.kept, tmp_path)
+    pair.check()
+    pair.check(run_id="r1")
+    pair.check(recipe="mem0")
+
+
+def test_a_memory_that_expires_is_left_out_on_that_day(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.kept.add("I live in a tent for now.", user_id="u", expiration_date="2098-12-31")
+    assert "I live in a tent for now." in result_texts(pair.kept.search("tent", user_id="u"))
+    monkeypatch.setattr("mem0_core.api.search.utc_today", lambda: NEXT_YEAR)
+    assert "I live in a tent for now." not in result_texts(pair.kept.search("tent", user_id="u"))
+    pair.check()
+
+
+def test_filters_times_and_recipes_find_the_same_as_without_a_cache(pair: Pair) -> None:
+    pair.check(filters={"tags": {"contains": "home"}})
+    pair.check(as_of="2021-06-01")
+    pair.check(reference_date="2023-01-01", limit=2, threshold=0.1)
+    pair.check(user_id=None, agent_id="bot")
+    pair.check(recipe="offline")
+    pair.check(user_id="nobody")
+
+
+_steps = st.lists(
+    st.tuples(st.sampled_from(("add", "add", "add", "update", "delete", "search", "run")), st.integers(0, 10**6)),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=_steps)
+def test_after_any_history_a_search_finds_the_same_as_without_a_cache(
+    steps: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with Pair(tmp_path_factory.mktemp("history")) as pair:
+        ids: list[str] = []
+        for day, (kind, seed) in enumerate(steps):
+            change(pair.kept, kind, random.Random(seed), ids, f"2024-01-{day + 1:02}")
+        pair.check()
+        pair.check(run_id="r")
+
+
+def change(memory: Memory, kind: str, chance: random.Random, ids: list[str], day: str) -> None:
+    """Make one change, or a search that keeps the present state."""
+    person, town = chance.choice(PEOPLE), chance.choice(TOWNS)
+    text = chance.choice(
+        (f"I live in {town}.", f"I moved to {town}.", f"{person} lives in {town}.", f"We had tea in {town}, {day}.")
+    )
+    run: dict[str, Any] = {"run_id": "r"} if kind == "run" else {}
+    if kind in ("add", "run"):
+        message = {"role": "user", "content": text, **({"name": person} if chance.random() < 0.3 else {})}
+        added = memory.add([message], user_id="u", infer=False, timestamp=day, **run)["results"]
+        ids += [entry["id"] for entry in added if entry["event"] == "ADD"]
+    elif kind == "search":
+        memory.search(chance.choice(QUERIES), user_id="u")
+    elif ids and kind == "update":
+        memory.update(chance.choice(ids), f"{text} ({day})")
+    elif ids:
+        memory.delete(ids.pop(chance.randrange(len(ids))))
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def kept_by(memory: Memory) -> dict[str, int]:
+    kept: dict[str, int] = memory.stats()["search_cache"]
+    return kept
+
+
+def test_a_search_of_an_unchanged_store_runs_no_statement_but_for_new_results(tmp_path: Path) -> None:
+    statements: list[str] = []
+    with open_memory(tmp_path, graph=False) as memory:
+        memory.add("I like tea from Porto.", user_id="u")
+        memory.search("tea", user_id="u")
+        for connection in memory.store._db._idle:  # type: ignore[attr-defined]
+            connection.set_trace_callback(statements.append)
+        assert memory.search("tea in Porto", user_id="u")["results"]
+        assert statements == []
+        memory.add("I like tea from Assam.", user_id="u")
+        assert memory.search("tea in Porto", user_id="u")["results"]
+        assert statements
+
+
+def test_changes_are_read_from_the_last_one_on(pair: Pair) -> None:
+    before = kept_by(pair.kept)
+    pair.kept.add("I moved to Oslo.", user_id="u")
+    pair.kept.search("Oslo", user_id="u")
+    after = kept_by(pair.kept)
+    assert (after["loaded"], after["updated"]) == (before["loaded"], before["updated"] + 1)
+    assert after["active_memories"] == before["active_memories"] + 1
+
+
+def test_uses_are_counted(pair: Pair) -> None:
+    before = kept_by(pair.kept)
+    pair.kept.search("a new question", user_id="u")
+    pair.kept.search("a new question", user_id="u")
+    pair.kept.search("a new question", user_id="other")
+    after = kept_by(pair.kept)
+    assert {name: after[name] - before[name] for name in ("loaded", "results", "embeddings")} == {
+        "loaded": 1,
+        "results": 1,
+        "embeddings": 1,
+    }
+
+
+def test_a_caller_may_change_a_result(pair: Pair) -> None:
+    for _ in range(2):
+        hit = pair.kept.search("I live in Lisbon.", user_id="u", limit=1)["results"][0]
+        assert hit["metadata"] == {"tags": ["home"]}
+        hit["metadata"]["tags"].append("changed")
+        hit["memory"] = "changed"
+    assert pair.kept.get(hit["id"])["metadata"] == {"tags": ["home"]}  # type: ignore[index]
+
+
+def test_a_scope_above_the_limit_is_read_at_each_search(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_cache, "_MAX_SCOPE_MEMORIES", 3)
+    pair.kept.add("I moved to Oslo.", user_id="u")
+    pair.check()
+    assert kept_by(pair.kept)["active_scopes"] == 0
+
+
+def test_the_scopes_that_were_not_used_for_longest_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_cache, "_MAX_MEMORIES", 5)
+    with open_memory(tmp_path) as memory:
+        for user in "abc":
+            memory.add_many([f"note {number}" for number in range(2)], user_id=user)
+            memory.search("note", user_id=user)
+        assert (kept_by(memory)["active_scopes"], kept_by(memory)["active_memories"]) == (2, 4)
+        memory.search("note", user_id="a")
+        assert (kept_by(memory)["loaded"], kept_by(memory)["active_memories"]) == (4, 4)
+
+
+def test_deleted_memories_do_not_stay_in_memory(pair: Pair) -> None:
+    pair.kept.search("tea in Porto", user_id="other")
+    pair.kept.delete(id_of(pair.kept, "I like tea from Porto."))
+    assert kept_by(pair.kept)["active_scopes"] == 1, "that of the other user"
+    pair.kept.delete_all(user_id="u")
+    assert kept_by(pair.kept)["active_memories"] == 0
+
+
+def test_the_switch_turns_everything_off(pair: Pair) -> None:
+    pair.plain.search("tea", user_id="u")
+    assert "search_cache" not in pair.plain.stats()
