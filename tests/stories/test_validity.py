@@ -186,3 +186,16 @@ def test_an_update_by_a_model_leaves_the_earlier_text_to_be_found(mode: Mode, tm
             "Lives in Oslo": "",
             "Lives in Lisbon": "2024-05-01",
         }
+
+
+def test_a_home_with_a_known_end_holds_from_the_day_it_is_told(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2023-09-10", "I live in Bristol."),
+        ("2025-01-15", "I live in Tromsø until June 2025."),
+        ("2025-06-20", "I moved back to Bristol."),
+    )
+    before = memory.search("Where did I live in winter 2023?", reference_date="2025-12-01", **MAYA)["results"]
+    during = memory.search("Where did I live in February 2025?", reference_date="2025-12-01", **MAYA)["results"]
+    assert before[0]["memory"] == "I live in Bristol."
+    assert during[0]["memory"] == "I live in Tromsø until June 2025."

@@ -139,7 +139,8 @@ class _TimelineBuilder:
             self.timeline.endings.append(ending)
         elif statement.effect == "past":
             last = _day_after(days.last) or memory.said_at
-            self.timeline.periods.append(Period(memory, statement, days.first or "", last, memory))
+            first = memory.said_at if last > memory.said_at else ""  # "lives in Rome until June", said in May
+            self.timeline.periods.append(Period(memory, statement, days.first or first, last, memory))
         else:
             period = Period(memory, statement, days.first or memory.said_at)
             self._close_replaced(period)
