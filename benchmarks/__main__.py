@@ -1,4 +1,8 @@
-"""Command line of the benchmarks: ``python -m benchmarks [VERB]`` measures, prints tables and writes bench-results/."""
+"""Command line of the benchmarks: ``python -m benchmarks [VERB]`` measures, prints tables and writes bench-results/.
+
+``python -m benchmarks compare BEFORE AFTER`` runs two commits alternately; its status is 1 if the second is slower by
+more than a tenth.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from pathlib import Path
 from benchmarks import (
     adversarial,
     chart,
+    compare,
     context,
     converse,
     cost,
@@ -60,11 +65,22 @@ LONG = {"scale"}
 
 def main(arguments: Sequence[str]) -> None:
     options = _options(arguments)
+    if options.verb == "compare":
+        sys.exit(_compare(options))
     chosen = [name for name in BENCHMARKS if name not in LONG] if options.verb == "all" else [options.verb]
     for name in chosen:
         report = BENCHMARKS[name](_plan(options))
         path = report.write(options.out)
         print(f"\n{report.table()}\n{path}\n{_draw_chart(report, options.out)}", flush=True)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """Compare two commits; return 1 if a workload became slower, else 0."""
+    if len(options.commits) != 2:
+        raise SystemExit("compare takes two commits, for example: python -m benchmarks compare HEAD~1 HEAD")
+    report = compare.compare(_plan(options), *options.commits)
+    print(f"\n{report.table()}\n{report.write(options.out)}", flush=True)
+    return int(any(row.verdict == "MISS" for row in report.rows))
 
 
 def _draw_chart(report: Report, folder: Path) -> str:
@@ -79,7 +95,8 @@ def _draw_chart(report: Report, folder: Path) -> str:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("verb", nargs="?", default="all", choices=[*BENCHMARKS, "all"])
+    parser.add_argument("verb", nargs="?", default="all", choices=[*BENCHMARKS, "all", "compare"])
+    parser.add_argument("commits", nargs="*", help="the two commits that compare runs")
     parser.add_argument("--quick", action="store_true", help="small sizes, under a minute in all")
     sizes = "numbers of memories for cost, as in 0,1000,10000,100000, of others' for scale, of relations for graph"
     parser.add_argument("--sizes", type=_sizes, help=sizes)

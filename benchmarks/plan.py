@@ -44,6 +44,8 @@ class Plan:
         conversations, sessions, questions: scored part of LoCoMo (None: all; sessions are cut for replays only).
         chats, batches: scored part of BEAM.
         multihops: questions of MuSiQue, over only their passages (None: all, over the whole corpus).
+        compared_memories, compared_turns: memories of a hundred users in the stores of two compared commits, and turns
+            of twenty calls that each commit takes with each workload.
         patience: seconds that one measurement may wait for quiet moments of the machine, see `pace`.
     """
 
@@ -89,6 +91,8 @@ class Plan:
     batches: int | None = None
     multihops: int | None = None
     resamples: int = 2_000
+    compared_memories: int = 10_000
+    compared_turns: int = 30
     patience: float = 90.0
 
     @property
@@ -141,5 +145,7 @@ QUICK = Plan(
     batches=1,
     multihops=3,
     resamples=500,
+    compared_memories=1_000,
+    compared_turns=5,
     patience=2.0,
 )

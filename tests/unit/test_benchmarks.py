@@ -20,6 +20,7 @@ from benchmarks import (
     adversarial,
     beam,
     chart,
+    compare,
     context,
     converse,
     cost,
@@ -609,6 +610,21 @@ def test_the_table_names_what_was_missed() -> None:
     ]
     assert lines[-1] == "MISS first: slow"
     assert "123,456" in report.table()
+
+
+def test_a_ratio_is_that_of_pairs_and_its_interval_holds_it() -> None:
+    noise = (1.0, 5.0, 1.2, 3.0, 1.1, 0.9, 2.0, 1.0)  # of both members of a pair: a busy neighbor slows down both
+    ratio = compare.ratio_of([(2.0 * slow, 1.0 * slow) for slow in noise], 200)
+    assert (ratio.middle, ratio.low, ratio.high) == (0.5, 0.5, 0.5)
+    spread = compare.ratio_of([(1.0, 1.0), (1.0, 1.2), (1.0, 1.4), (1.0, 3.0)], 200)
+    assert spread.low < spread.middle < spread.high
+
+
+@pytest.mark.slow
+def test_two_commits_are_compared_by_every_workload() -> None:
+    report = compare.compare(replace(TINY, compared_memories=40, compared_turns=1), "HEAD", "HEAD")
+    assert [row.name for row in report.rows] == list(compare.WORKLOADS)
+    assert all(row.value is not None and row.value > 0 for row in report.rows)
 
 
 def test_the_command_writes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:

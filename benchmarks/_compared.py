@@ -1,0 +1,72 @@
+"""One of two commits that `benchmarks compare` runs: it fills a store, then answers each line with times of a block.
+
+The program runs with the packages of its commit on the path, so it uses the public API only.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mem0_core import Memory
+from mem0_core.testing import HashEmbedder
+
+__all__ = ["WORKLOADS"]
+
+WORKLOADS = ("search", "search by mem0", "search after an add", "add of two", "first search")
+BLOCK = 20  # calls between two turns of the other commit
+
+
+def main(folder: Path) -> None:
+    """Read the texts, fill a store with them, and run a block of a workload for each line of the input."""
+    given = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
+    with Memory({"path": str(folder), "durability": "process"}, embedder=HashEmbedder()) as memory:
+        for user, texts in given["memories"].items():
+            memory.add_many(texts, user_id=user)
+        calls = {name: _calls(name, memory, given, folder) for name in WORKLOADS}
+        for _ in range(2):  # the second search of a user is a warm one
+            for user in given["memories"]:
+                memory.search("warm up", user_id=user, limit=10)
+        print("ready", flush=True)
+        for line in sys.stdin:
+            print(json.dumps([_time(next(calls[line.strip()])) for _ in range(BLOCK)]), flush=True)
+
+
+def _time(call: Callable[[], object]) -> float:
+    """Return the milliseconds of CPU of a call on this thread: neighbors on the machine change its wall time."""
+    started = time.thread_time()
+    call()
+    return 1e3 * (time.thread_time() - started)
+
+
+def _calls(name: str, memory: Memory, given: dict[str, Any], folder: Path) -> Iterator[Callable[[], object]]:
+    """Yield the calls of a workload without end; no question is asked twice."""
+    users, questions = list(given["memories"]), given["questions"]
+    for number in range(sys.maxsize):
+        user, question = users[number % len(users)], f"{questions[number % len(questions)]} ({number})"
+        options: dict[str, Any] = {"user_id": user, "limit": 10}
+        if name == "search by mem0":
+            options["recipe"] = "mem0"
+        if name == "add of two":
+            texts = [{"role": "user", "content": f"{name} {number}: {text}"} for text in (question, questions[-1])]
+            yield lambda texts=texts, user=user: memory.add(texts, user_id=user, infer=False)  # type: ignore[misc]
+            continue
+        if name == "first search":
+            yield lambda question=question, options=options: _search_first(folder, question, options)  # type: ignore[misc]
+            continue
+        if name == "search after an add":
+            memory.add(f"Note {number}.", user_id=user, infer=False)
+        yield lambda question=question, options=options: memory.search(question, **options)  # type: ignore[misc]
+
+
+def _search_first(folder: Path, question: str, options: dict[str, Any]) -> None:
+    with Memory({"path": str(folder)}, embedder=HashEmbedder()) as memory:
+        memory.search(question, **options)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
