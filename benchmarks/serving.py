@@ -76,6 +76,7 @@ class Load:
 
     port: int
     ends_at: float
+    pause: float
     seconds: dict[str, list[float]] = field(default_factory=lambda: {verb: [] for verb in dict.fromkeys(VERBS)})
     acknowledged: dict[str, list[str]] = field(default_factory=dict)
     repeats: int = 0
@@ -107,6 +108,7 @@ class Client:
                 path = "/search" if verb == "search" else "/v1/context"
                 self.call("POST", path, {"query": f"Where did I buy {topic}?", "limit": 10})
             self._load.seconds[verb].append(time.perf_counter() - started)
+            time.sleep(self._load.pause * 2 * self._random.random())
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Return the result of a request, which is repeated until it has a response; None if it was refused."""
@@ -147,9 +149,9 @@ class Client:
             path = f"/memories?limit=500&cursor={page['next_cursor']}"
 
 
-def measure(minutes: float, clients: int, workers: int, kills: int) -> dict[str, Any]:
+def measure(minutes: float, clients: int, workers: int, kills: int, pause: float) -> dict[str, Any]:
     with _serve(clients, workers) as (server, port, secrets):
-        load = Load(port, time.monotonic() + minutes * 60)
+        load = Load(port, time.monotonic() + minutes * 60, pause)
         crowd = [Client(load, user, secret) for user, secret in secrets.items()]
         threads = [threading.Thread(target=client.run) for client in crowd]
         for thread in threads:
@@ -233,4 +235,7 @@ if __name__ == "__main__":
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--kills", type=int, default=2)
+    parser.add_argument(
+        "--pause", type=float, default=0.0, help="mean seconds that a client waits between two requests"
+    )
     print(json.dumps(measure(**vars(parser.parse_args())), indent=1))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from mem0_core._system.records import dataclass
 from mem0_core.api._arguments import (
-    DEFAULT_LIMIT,
     ScopeIds,
     extract_message_texts,
     extract_query_text,
+    parse_scope_and_filter,
     resolve_timestamp,
     utc_now,
     utc_today,
@@ -70,8 +70,9 @@ from mem0_core.flow import Flow, do
 from mem0_core.language.messages import check_metadata, parse_messages
 
 if TYPE_CHECKING:
-    from mem0_core.recall.context import ContextCandidates
-    from mem0_core.recall.search import SearchRequest
+    from mem0_core.recall.answer import Answer
+    from mem0_core.recall.context import ContextCandidates, PackedContext
+    from mem0_core.recall.search import Search, SearchRequest
 
 __all__ = ["SpacesApi"]
 
@@ -387,16 +388,19 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     ) -> Flow[SearchResult]:
         """Flow of `Principal.search`."""
         from mem0_core.recall.search import recall
-        from mem0_core.recall.several import merge_hits, merge_relations, share_queries
+        from mem0_core.recall.several import merge_hits, merge_relations, search_each, share_queries
 
         _check_filters(filters)
         homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
-        ports, searches = share_queries((yield from self._ports())), []
-        for home in homes:
-            request = self._parse_search(query, ids=home.ids, limit=limit, top_k=None, filters=filters, **options)
-            searches.append((home, (yield from recall(ports, request))))
-        count = validate_limit(limit, None, default=DEFAULT_LIMIT)
-        hits = merge_hits([(home, search.hits) for home, search in searches])[:count]
+        ports = share_queries((yield from self._ports()))
+        ids: ScopeIds = (user_id, None, None)  # all places share one request, and so what is parsed of the query
+        request = self._parse_search(query, ids=ids, limit=limit, top_k=None, filters=filters, **options)
+
+        def search(home: _Home) -> Flow[Search]:
+            return recall(ports, dataclasses.replace(request, scope=home.scope))
+
+        searches = yield from search_each(homes, search)
+        hits = merge_hits([(home, search.hits) for home, search in searches])[: request.limit]
         relations = merge_relations([(home, search.relations) for home, search in searches])
         result = SearchResult(
             results=[_label(hit_dict(hit, explain), home) for home, hit in hits],
@@ -421,14 +425,18 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     ) -> Flow[AnswerDict]:
         """Flow of `Principal.answer`."""
         from mem0_core.recall.answer import answer
-        from mem0_core.recall.several import share_queries
+        from mem0_core.recall.several import search_each, share_queries
 
         _check_filters(filters)
         homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
-        ports, answers = share_queries((yield from self._ports())), []
-        for home in homes:
-            request = self._parse_search(question, ids=home.ids, limit=10, top_k=None, filters=filters, **options)
-            answers.append((home, (yield from answer(ports, request))))
+        ports = share_queries((yield from self._ports()))
+        ids: ScopeIds = (user_id, None, None)
+        request = self._parse_search(question, ids=ids, limit=10, top_k=None, filters=filters, **options)
+
+        def search(home: _Home) -> Flow[Answer]:
+            return answer(ports, dataclasses.replace(request, scope=home.scope))
+
+        answers = yield from search_each(homes, search)
         if not answers:
             return AnswerDict(answer=None, values=[], confidence=0.0, memories=[], note="no memories are searched")
         home, best = max(answers, key=lambda one: (one[1].is_known, one[1].confidence, _nearest_score(one[1].nearest)))
@@ -458,7 +466,9 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         exclude: Sequence[str],
         introduction: str,
         citations: bool,
-        **options: Any,
+        threshold: float | None,
+        as_of: int | float | str | datetime | None,
+        reference_date: int | float | str | date | None,
     ) -> Flow[ContextDict]:
         """Flow of `Principal.context`."""
         from mem0_core.recall.context import pack_context
@@ -466,72 +476,51 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         _check_filters(filters)
         validate_count(max_tokens, "max_tokens", example=2000)
         homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
-        gathered = yield from self._gather(query, homes, limit, recent, filters, exclude, **options)
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
+        text, request = extract_query_text(query), None
+        if text is not None:
+            request = self._build_request(
+                text,
+                *parse_scope_and_filter(filters, (user_id, None, None)),
+                min_trust=None,
+                limit=validate_limit(limit, None, default=20),
+                threshold=threshold,
+                as_of=time,
+                reference_date=reference_date,
+            )
+        shown = [*exclude, *extract_message_texts(query)]
+        window = self.config.window if recent is None else validate_count(recent, "recent", minimum=0)
+        gathered = yield from self._gather(homes, request, time, window, shown)
         form = prompt_format(max_tokens, (yield from self._token_counter()), introduction, citations)
         packed = pack_context(_merge_candidates(gathered), dataclasses.replace(form, line=_context_line))
-        result = ContextDict(
-            text=packed.text,
-            summary=packed.summary,
-            memories=[_label_by_scope(hit_dict(hit, False), hit.item.scope) for hit in packed.hits],
-            relations=[
-                cast(RelationDict, _label_by_scope(cast(Any, relation_dict(relation, score)), relation.scope))
-                for relation, score in packed.relations
-            ],
-            messages=[message_dict(message) for message in packed.messages],
-            tokens=packed.tokens,
-        )
-        if citations:
-            result["citations"] = packed.citations
-        return result
+        return _context_dict(packed, citations)
 
     def _gather(
         self,
-        query: Messages | None,
         homes: Sequence[_Home],
-        limit: int,
-        recent: int | None,
-        filters: Mapping[str, Any] | None,
-        exclude: Sequence[str],
-        *,
-        threshold: float | None,
-        as_of: int | float | str | datetime | None,
-        reference_date: int | float | str | date | None,
+        request: SearchRequest | None,
+        as_of: str | None,
+        recent: int,
+        shown: Sequence[str],
     ) -> Flow[list[tuple[_Home, ContextCandidates]]]:
         """Return the candidates of a context from each place; recent messages are the principal's own."""
         from mem0_core.ingest.conversation import gather_context
-        from mem0_core.recall.several import share_queries
+        from mem0_core.recall.several import search_each, share_queries
 
-        ports, text, gathered = share_queries((yield from self._ports())), extract_query_text(query), []
-        window = self.config.window if recent is None else validate_count(recent, "recent", minimum=0)
-        time = None if as_of is None else parse_timestamp(as_of, "as_of")
-        for home in homes:
-            request: SearchRequest | None = None
-            if text is not None:
-                request = self._parse_search(
-                    text,
-                    ids=home.ids,
-                    limit=validate_limit(limit, None, default=20),
-                    top_k=None,
-                    filters=filters,
-                    min_trust=None,
-                    threshold=threshold,
-                    rerank=None,
-                    recipe=None,
-                    as_of=time,
-                    reference_date=reference_date,
-                    allow_no_answer=False,
-                )
-            candidates = yield from gather_context(
+        ports = share_queries((yield from self._ports()))
+
+        def gather(home: _Home) -> Flow[ContextCandidates]:
+            return gather_context(
                 ports,
-                request,
+                None if request is None else dataclasses.replace(request, scope=home.scope),
                 home.scope,
-                today=utc_today() if time is None else time[:10],
-                recent=window if home.space is None else 0,
-                exclude=[*exclude, *extract_message_texts(query)],
-                as_of=time,
+                today=utc_today() if as_of is None else as_of[:10],
+                recent=recent if home.space is None else 0,
+                exclude=shown,
+                as_of=as_of,
             )
-            gathered.append((home, candidates))
-        return gathered
+
+        return (yield from search_each(homes, gather))
 
     def _principal_get_flow(self, user_id: str, memory_id: str) -> Flow[MemoryDict | None]:
         """Flow of `Principal.get`."""
@@ -733,6 +722,23 @@ def _context_line(hit: Hit, number: int | None) -> str:
     from mem0_core.llm.prompts import memory_line
 
     return memory_line(_label_by_scope(hit_dict(hit, False), hit.item.scope), number)
+
+
+def _context_dict(packed: PackedContext, citations: bool) -> ContextDict:
+    result = ContextDict(
+        text=packed.text,
+        summary=packed.summary,
+        memories=[_label_by_scope(hit_dict(hit, False), hit.item.scope) for hit in packed.hits],
+        relations=[
+            cast(RelationDict, _label_by_scope(cast(Any, relation_dict(relation, score)), relation.scope))
+            for relation, score in packed.relations
+        ],
+        messages=[message_dict(message) for message in packed.messages],
+        tokens=packed.tokens,
+    )
+    if citations:
+        result["citations"] = packed.citations
+    return result
 
 
 def _merge_candidates(gathered: Sequence[tuple[_Home, ContextCandidates]]) -> ContextCandidates:
