@@ -144,7 +144,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         ({"embedder": 42}, "42"),
         ({"embedder": "hash", "llm": ...}, "complete"),
         ([("version", "v1.1")], "mapping"),
-        ({3: 4}, "string keys"),
+        ({3: 4}, "keys are texts, not 3"),
     ],
     ids=str,
 )

@@ -17,9 +17,9 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from pydantic import ValidationError
 
 from mem0_core import (
+    ArgumentError,
     AsyncMemory,
     ConfigError,
     InputError,
@@ -123,7 +123,7 @@ def test_messages_are_inputs_and_outputs_too(memory: Memory) -> None:
 
 
 def test_scope_and_budget(memory: Memory) -> None:
-    with pytest.raises(ValidationError, match="at least one of user_id"):
+    with pytest.raises(ScopeError, match="at least one of user_id"):
         Mem0Memory(memory=memory)
     shared: Any = AsyncMemory(memory=memory)
     for number in range(40):
@@ -284,7 +284,7 @@ def test_compressing_nothing_is_nothing_and_failures_are_told() -> None:
     assert asyncio.run(Mem0Compressor().acompress_documents([], "tea")) == []
     with pytest.raises(QueryError):
         compress(Mem0Compressor(), "sync", query=" ")
-    with pytest.raises(ValidationError):
+    with pytest.raises(ArgumentError):
         Mem0Compressor(k=0)
 
     class Broken(Overlap):

@@ -14,7 +14,6 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
-from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from mem0_core import ArgumentError, AsyncMemory, Memory, Scope, ScopeError
@@ -231,7 +230,7 @@ def test_ids_of_the_constructor_are_fixed(memory: Memory) -> None:
     (search, _, save, *_) = memory_tools(AsyncMemory(memory=memory), scope=Scope(agent_id="butler"))
     call(save, ANA, text="All guests get tea.")
     assert "guests" in call(search, BEN, query="guests")
-    with pytest.raises(ValidationError, match="wildcard"):
+    with pytest.raises(ScopeError, match="wildcard"):
         SearchMemoryTool(memory=memory, user_id="*")
 
 

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
-from mem0_core import Memory
+from mem0_core import Mem0Error, Memory
 from mem0_langchain import (
     Mem0ChatMessageHistory,
     Mem0Compressor,
     Mem0Memory,
     Mem0Retriever,
+    Mem0VectorStore,
     MemoryMiddleware,
+    MemoryVectors,
+    VectorStoreIndex,
     memory_tools,
 )
 from mem0_langchain.langgraph import Mem0Store, RecallNode
@@ -45,6 +48,76 @@ def test_an_object_that_is_no_memory_is_explained(wrap: Callable[[Any], Any]) ->
     with pytest.raises(TypeError) as raised:
         wrap("data")
     check_four_parts(str(raised.value), ("memory", "'data'", "mem0_core.Memory", "Memory('data')"))
+
+
+Parts = tuple[str, str, str, str]
+
+WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
+    "retriever without memory": (
+        lambda memory: Mem0Retriever(),  # type: ignore[call-arg]
+        ("Mem0Retriever()", "'memory'", "accepted: name", "pass it by name"),
+    ),
+    "retriever with a memory by position": (
+        lambda memory: Mem0Retriever(memory),  # type: ignore[call-arg, arg-type]
+        ("Mem0Retriever()", "<Memory", "accepted: name", "memory=..."),
+    ),
+    "retriever of nothing": (
+        lambda memory: Mem0Retriever(memory=memory, k=0),
+        ("k", "not 0", "greater than or equal to 1", "leave k out"),
+    ),
+    "retriever with a name of other libraries": (
+        lambda memory: Mem0Retriever(memory=memory, top_k=3),  # type: ignore[call-arg]
+        ("'top_k'", "top_k=3", "memory, k", "did you mean 'k'?"),
+    ),
+    "classic memory without ids": (
+        lambda memory: Mem0Memory(memory=memory),
+        ("user_id", "none was given", "user_id, agent_id, run_id", "user_id='alice'"),
+    ),
+    "middleware with a limit": (
+        lambda memory: MemoryMiddleware(memory, limit=3),  # type: ignore[call-arg]
+        ("'limit'", "limit=3", "memory, k", "did you mean 'k'?"),
+    ),
+    "middleware with a word as switch": (
+        lambda memory: MemoryMiddleware(memory, background="yes"),  # type: ignore[arg-type]
+        ("background", "'yes'", "True or False", "pass background=True"),
+    ),
+    "compressor of nothing": (
+        lambda memory: Mem0Compressor(top_n=0),
+        ("top_n", "not 0", "greater than or equal to 1", "leave top_n out"),
+    ),
+    "tool of a number": (
+        lambda memory: memory_tools(memory, user_id=1),  # type: ignore[arg-type]
+        ("user_id", "not 1", "a valid string", "leave user_id out"),
+    ),
+    "text as item": (
+        lambda memory: Mem0Store(memory).put(("a",), "k", "text"),  # type: ignore[arg-type]
+        ("value of ('a',) 'k'", "'text'", "a mapping", "{'text': ...}"),
+    ),
+    "word as limit of items": (
+        lambda memory: Mem0Store(memory).search(("a",), limit="x"),  # type: ignore[arg-type]
+        ("limit", "'x'", "whole numbers", "limit=10"),
+    ),
+    "vector store without memory": (
+        lambda memory: Mem0VectorStore(),  # type: ignore[call-arg]
+        ("Mem0VectorStore()", "'memory'", "accepted: memory", "pass it first or by name"),
+    ),
+    "vectors of a word": (
+        lambda memory: MemoryVectors("x"),  # type: ignore[arg-type]
+        ("dims", "'x'", "a whole number", "for example 384"),
+    ),
+    "index over a word": (
+        lambda memory: VectorStoreIndex("x", source=memory.store),  # type: ignore[arg-type]
+        ("store", "'x'", "a vector store of LangChain", "InMemoryVectorStore"),
+    ),
+}
+
+
+@pytest.mark.parametrize("usage", WRONG)
+def test_a_wrong_usage_is_explained(tmp_path: Path, usage: str) -> None:
+    call, parts = WRONG[usage]
+    with open_memory(tmp_path) as memory, pytest.raises(Mem0Error) as raised:
+        call(memory)
+    check_four_parts(str(raised.value), parts)
 
 
 def test_a_subclass_may_take_arguments_of_its_own(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mem0_core import Memory
 from mem0_core.errors import Mem0Error
-from mem0_llamaindex import Mem0Memory, Mem0Retriever, memory_tools
+from mem0_llamaindex import Mem0Memory, Mem0MemoryBlock, Mem0Retriever, memory_tools
 from tests.support import check_four_parts, open_memory
 
 CONFIG = {"embedder": "hash"}
@@ -47,6 +47,34 @@ MISTAKES: dict[str, tuple[Callable[[Memory, Path], Any], Parts]] = {
             context="u",  # type: ignore[arg-type]
         ),
         ("context", "'u'", "a mapping of ids", "{'user_id': 'alice'}"),
+    ),
+    "context of another constructor": (
+        lambda memory, folder: Mem0Memory(memory, context={"user_id": "u"}),
+        ("context", "{'user_id': 'u'}", "pass the ids by name", "user_id='alice'"),
+    ),
+    "budget of nothing": (
+        lambda memory, folder: Mem0Memory(memory, user_id="u", token_limit=0),
+        ("token_limit", "not 0", "greater than or equal to 1", "leave token_limit out"),
+    ),
+    "number as question": (
+        lambda memory, folder: Mem0Memory(memory, user_id="u").get(5),  # type: ignore[arg-type]
+        ("input", "not 5", "a QueryBundle or messages", "for example, 'tea'"),
+    ),
+    "text as message": (
+        lambda memory, folder: Mem0Memory(memory, user_id="u").put("hi"),  # type: ignore[arg-type]
+        ("message", "'hi'", "ChatMessage", "pass such a value"),
+    ),
+    "retriever with a name of LlamaIndex": (
+        lambda memory, folder: Mem0Retriever(memory, user_id="u", similarity_top_k=3),  # type: ignore[call-arg]
+        ("similarity_top_k", "similarity_top_k=3", "run_id, k", "did you mean 'k'?"),
+    ),
+    "block without memory": (
+        lambda memory, folder: Mem0MemoryBlock(user_id="u"),
+        ("Mem0MemoryBlock()", "missing", "memory or config", "pass memory=Memory('data')"),
+    ),
+    "block": (
+        lambda memory, folder: Mem0MemoryBlock(memory=memory, usr_id="u"),
+        ("usr_id", "usr_id='u'", "accepted: name", "did you mean 'user_id'?"),
     ),
     "no configuration": (
         lambda memory, folder: Mem0Memory.from_config(context={"user_id": "u"}),

@@ -255,7 +255,7 @@ def test_mistakes_are_told_and_the_session_goes_on(talk: MessageLog, capsys: pyt
     assert talk("@store") == "! an argument is missing; @help shows the usage"
     assert talk("@viz 'x") == "! invalid quotes: No closing quotation"
     assert talk("@list --colour").endswith("@help shows the usage")
-    assert "unrecognized arguments" in capsys.readouterr().err
+    assert "unknown option '--colour'" in capsys.readouterr().err
     assert talk("@rel") == "no relations"  # so much of a name that only one begins so
     assert talk.session.failure_count == 4
     assert not talk.session.run("@quit")

@@ -48,7 +48,7 @@ def test_a_recipe_can_be_made_from_another() -> None:
         ({"hops": 9}, "hops"),
         ({"gate": 1.5}, "gate"),
         ({"threshold": -1}, "threshold"),
-        (7, "int"),
+        (7, "not 7"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(given: Any, told: str) -> None:

@@ -12,6 +12,8 @@ __all__ = [
     "FRAMEWORK_PROVIDERS",
     "KEY_VARIABLES",
     "MODULES",
+    "PGVECTOR_KEYS",
+    "PGVECTOR_ONLY_KEYS",
     "POSTGRES_VECTOR_STORES",
     "PROVIDERS",
     "ComponentKind",
@@ -159,6 +161,15 @@ CLIENT_ONLY_STORES = {
 
 POSTGRES_VECTOR_STORES = ("pgvector", "supabase")
 """Vector stores that are PostgreSQL, and so may hold everything else too."""
+
+PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
+"""mem0's keys of pgvector that locate the database."""
+
+PGVECTOR_ONLY_KEYS = (
+    *(*PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn"),
+    *("diskann", "hnsw", "index_method", "index_measure"),
+)
+"""mem0's keys of pgvector and Supabase that locate the store, or have no effect here."""
 
 BASE_URLS = {
     "ollama": "http://localhost:11434/v1",

@@ -29,6 +29,8 @@ from mem0_core.catalog import (
     FRAMEWORK_PROVIDERS,
     KEY_VARIABLES,
     MODULES,
+    PGVECTOR_ONLY_KEYS,
+    POSTGRES_VECTOR_STORES,
     PROVIDERS,
     ComponentKind,
     find_model_provider,
@@ -229,7 +231,8 @@ def _check_keys(
     is_open = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     for key, value in keys.items():
         if key not in named and not is_open:
-            accepted = [*named, *_COMMON_KEYS.get(where, ())]
+            mem0s = PGVECTOR_ONLY_KEYS if provider in POSTGRES_VECTOR_STORES else ()
+            accepted = [*named, *_COMMON_KEYS.get(where, ()), *mem0s]
             raise ConfigError(
                 f"{where} ({provider}): unknown key {key!r}{suggest(str(key), accepted)}{_advise(where, key)}"
             )

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from mem0_core._system.boundary import convert_errors
 from mem0_core._system.files import DATABASE, home
-from mem0_core.catalog import POSTGRES_VECTOR_STORES, ComponentKind
+from mem0_core.catalog import PGVECTOR_KEYS, POSTGRES_VECTOR_STORES, ComponentKind
 from mem0_core.components import check_spec
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.secrets import conceal, redact_url, reveal
@@ -32,7 +32,6 @@ from mem0_core.errors import ConfigError, MissingExtraError
 
 __all__ = [
     "NO_GRAPH",
-    "PGVECTOR_ONLY_KEYS",
     "BackgroundConfig",
     "ComponentConfig",
     "GraphConfig",
@@ -126,7 +125,8 @@ class TraverseConfig(Settings):
     def _find_conflict(cls, values: Mapping[str, Any]) -> str:
         if values["recency"] + values["evidence"] < 1:
             return ""
-        return "recency and evidence together must be less than 1"
+        given = f"{values['recency']} + {values['evidence']}"
+        return f"recency and evidence together must be less than 1, not {given}; leave one out for its default 0.1"
 
 
 class BackgroundConfig(Settings):
@@ -372,20 +372,13 @@ _STORE_FORMS = (
 _SQLALCHEMY_DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
 _URL_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
-_PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
-PGVECTOR_ONLY_KEYS = (
-    *(*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn"),
-    *("diskann", "hnsw", "index_method", "index_measure"),
-)
-"""mem0's keys of pgvector and Supabase that locate the store, or have no effect here."""
-
 
 def _pgvector_url(chosen: ComponentConfig) -> str | None:
     """Return the URL that mem0's keys of pgvector describe, or None if they name no database."""
     keys = chosen.config
     if keys.get("connection_string"):
         return str(reveal(keys["connection_string"]))
-    given = {key: str(reveal(keys[key])) for key in _PGVECTOR_KEYS if keys.get(key)}
+    given = {key: str(reveal(keys[key])) for key in PGVECTOR_KEYS if keys.get(key)}
     return f"postgresql://?{urlencode(given, quote_via=quote)}" if given else None
 
 
@@ -438,6 +431,8 @@ def advise_argument(name: str) -> str:
         return f"{name} is a key of the configuration: pass Memory({{{name!r}: ...}})"
     if name in ("model", "api_key", "temperature", "base_url", "provider", "max_tokens"):
         return f"{name} belongs to a model: pass llm={{'provider': 'openai', 'config': {{{name!r}: ...}}}}"
+    if name in ("user_id", "agent_id", "run_id"):
+        return f"{name} belongs to each call: memory.add(..., {name}=...), memory.search(..., {name}=...)"
     return ""
 
 
@@ -502,8 +497,13 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
             f"{where}config: a mapping of keys is required, not {describe_value(source)}; pass, for example,"
             f" {{'path': 'data'}} (accepted: {', '.join(MemoryConfig.list_keys())})"
         )
-    if any(not isinstance(name, str) for name in source or {}):
-        raise ConfigError(f"{where}a configuration has string keys, not {describe_value(source)}")
+    names: list[object] = list(source or {})
+    for name in names:
+        if not isinstance(name, str):
+            known = ", ".join(MemoryConfig.list_keys())
+            raise ConfigError(
+                f"{where}config: keys are texts, not {describe_value(name)}; rename it (accepted: {known})"
+            )
     try:
         return MemoryConfig(**_lift_vision(dict(source or {})))
     except ConfigError as error:

@@ -26,6 +26,8 @@ KeyboardInterrupt, SystemExit and cancellations pass through unchanged.
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 __all__ = [
     "AccessError",
     "ArgumentError",
@@ -88,11 +90,21 @@ class LimitError(Mem0Error, ValueError):
 
 
 class NotFoundError(Mem0Error, LookupError):
-    """No memory has the given id."""
+    """No memory, merge or job has the given id."""
 
-    def __init__(self, memory_id: str) -> None:
-        super().__init__(f"no memory has the id {memory_id!r}; get_all lists the memories of a user with their ids")
-        self.memory_id = memory_id
+    def __init__(self, memory_id: str, kind: Literal["memory", "merge", "job"] = "memory") -> None:
+        super().__init__(f"no {kind} has the id {memory_id!r}; {_LISTS[kind]}")
+        self.memory_id, self.kind = memory_id, kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.memory_id, self.kind)
+
+
+_LISTS = {
+    "memory": "get_all lists the memories of a user with their ids",
+    "merge": "merges lists the merges of a user with their ids",
+    "job": "pending lists the jobs of a user with their ids",
+}
 
 
 class AccessError(Mem0Error):

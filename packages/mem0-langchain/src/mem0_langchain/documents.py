@@ -12,6 +12,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from mem0_core import AsyncMemory, Memory
+from mem0_core.domain.suggestions import check_constructor
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.views import ScopedDocument, ScopedDocuments
 from mem0_langchain.convert import unwrap_memory
@@ -19,6 +20,7 @@ from mem0_langchain.convert import unwrap_memory
 __all__ = ["Mem0VectorStore"]
 
 
+@check_constructor
 class Mem0VectorStore(VectorStore):
     """A vector store over the memories of a user (an agent, a run): all of them are documents.
 

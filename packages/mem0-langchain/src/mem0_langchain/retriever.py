@@ -9,7 +9,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import RunnableConfig, ensure_config
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from mem0_core import Memory, MemoryDict, Scope, SearchResult
 from mem0_langchain._fields import KnownFields
@@ -40,7 +40,8 @@ class Mem0Retriever(KnownFields, BaseRetriever):
         user_id, agent_id, run_id, scope, thread_as_run: owner of the memories, as far as it is the same in every call.
 
     Raises:
-        pydantic.ValidationError: an id is invalid, or arguments exclude each other.
+        ScopeError: an id is invalid, or ids exclude each other.
+        ArgumentError: an argument is unknown, missing or wrong.
 
     Raises (by `invoke` and `ainvoke`):
         ScopeError: no id is named, or the run contradicts the constructor.
@@ -48,7 +49,7 @@ class Mem0Retriever(KnownFields, BaseRetriever):
     """
 
     memory: Memory
-    k: int = 10
+    k: int = Field(default=10, ge=1)
     filters: dict[str, Any] | None = None
     threshold: float | None = None
     recipe: Any = None

@@ -20,6 +20,7 @@ from mem0_core.domain.suggestions import check_call, describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.language.prompt_data import encode_data, escape_line
 from mem0_core.llm.prompts import memory_line
+from mem0_langchain._fields import KnownFields
 from mem0_langchain.convert import extract_memories, unwrap_memory
 from mem0_langchain.runs import build_recall_request, to_ids
 from mem0_langchain.scope import ScopeAddress, get_run_context
@@ -65,7 +66,7 @@ class _UpdateArguments(_MemoryIdArguments):
     text: str = Field(description="What the memory says from now on, as one sentence that stands alone.")
 
 
-class MemoryTool(BaseTool):
+class MemoryTool(KnownFields, BaseTool):
     """Base of the tools: a memory and its owner; see `mem0_langchain.scope`."""
 
     memory: Memory

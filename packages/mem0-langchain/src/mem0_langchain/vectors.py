@@ -18,6 +18,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from mem0_core import ConfigError, StoreError
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.interfaces import VectorSource
 from mem0_core.stores.vector.external import ExternalIndex, VectorEntry
 from mem0_langchain.vector_dialects import Dialect, FilteredDialect, choose_dialect
@@ -43,8 +44,11 @@ class MemoryVectors(Embeddings):
     """
 
     def __init__(self, dims: int) -> None:
-        if dims < 1:
-            raise ConfigError(f"dims must be at least 1, not {dims}")
+        if not isinstance(dims, int) or dims < 1:
+            raise ConfigError(
+                f"dims must be a whole number of at least 1, not {describe_value(dims)}; pass the length of the"
+                " memory's vectors, for example 384"
+            )
         self.dims = dims
         self._vectors_by_text: dict[str, list[float]] = {}
 
@@ -136,6 +140,11 @@ class VectorStoreIndex(ExternalIndex):
         timeout: float = 10.0,
         retry_after: float = 5.0,
     ) -> None:
+        if not isinstance(store, VectorStore):
+            raise ConfigError(
+                f"store must be a vector store of LangChain, not {describe_value(store)}; pass, for example,"
+                " InMemoryVectorStore(MemoryVectors(384))"
+            )
         vectors = store.embeddings
         if not isinstance(vectors, MemoryVectors):
             raise ConfigError(

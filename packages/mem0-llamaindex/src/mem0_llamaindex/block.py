@@ -20,7 +20,7 @@ from mem0_core import AsyncMemory, ConfigError, Scope
 from mem0_core import Memory as LongTermMemory
 from mem0_core._system.boundary import convert_errors_of
 from mem0_llamaindex.convert import ends_turn, message_text, to_mem0_messages
-from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, strip_secrets
+from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, check_options, explain_fields, strip_secrets
 from mem0_llamaindex.window import default_tokenizer
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
@@ -94,14 +94,15 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         run_id: str | None = None,
         **options: Any,
     ) -> None:
-        scope = Scope(user_id, agent_id, run_id)
-        unknown = options.keys() - type(self).model_fields.keys()
-        if unknown:
-            raise ConfigError(f"unknown option {sorted(unknown)[0]!r}; known: {', '.join(type(self).model_fields)}")
+        check_options(type(self), options)
         if memory is None and config is None:
-            raise ConfigError("a Mem0MemoryBlock needs memory= or config=")
+            raise ConfigError(
+                "Mem0MemoryBlock() is missing memory or config; pass memory=Memory('data'), or config={...}"
+            )
+        scope = Scope(user_id, agent_id, run_id)
         ids: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        super().__init__(**ids, **options)
+        with explain_fields(type(self)):
+            super().__init__(**ids, **options)
         self._long_term = ScopedMemory(scope, memory=memory, config=config)
 
     def bind(self, memory: LongTermMemory | AsyncMemory) -> None:

@@ -25,6 +25,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from mem0_core import InputError, MemoryDict, RelationDict, SearchResult
 from mem0_core.domain.records import Triplet
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.language.messages import is_structured_output
 
 __all__ = [
@@ -116,7 +117,9 @@ def question_text(question: Question | None) -> str | None:
         if len(messages) == len(question):
             said = [message for message in messages if message.role == MessageRole.USER] or messages
             return message_text(said[-1]) if said else None
-    raise InputError(f"the question must be a text, a QueryBundle or messages, not {type(question).__name__}")
+    raise InputError(
+        f"input must be a text, a QueryBundle or messages, not {describe_value(question)}; pass, for example, 'tea'"
+    )
 
 
 def replace_lone_surrogates(text: str) -> str:

@@ -8,19 +8,21 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 import llama_index.core.instrumentation as instrument
+from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 
 from mem0_core import AsyncMemory, ConfigError, ContextDict, Memory, MemoryConfig, Scope
 from mem0_core.config import load_config
 from mem0_core.domain.secrets import conceal, is_secret, is_secret_name, reveal, strip_url
 from mem0_core.domain.settings import Settings
-from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.suggestions import describe_field, describe_value, suggest
 from mem0_core.flow import Flow, arun, do, run
 from mem0_llamaindex.events import (
     MemoryRecallEndEvent,
@@ -29,7 +31,15 @@ from mem0_llamaindex.events import (
     MemoryRememberStartEvent,
 )
 
-__all__ = ["ConfigSource", "Keep", "ScopedMemory", "strip_secrets", "unwrap_memory"]
+__all__ = [
+    "ConfigSource",
+    "Keep",
+    "ScopedMemory",
+    "check_options",
+    "explain_fields",
+    "strip_secrets",
+    "unwrap_memory",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +63,30 @@ def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
             f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
         )
     return inner
+
+
+def check_options(owner: type[BaseModel], options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option that is no field of a class."""
+    for name, value in options.items():
+        if name == "context":
+            raise ConfigError(
+                f"{owner.__name__}() got context={describe_value(value)}; pass the ids by name, for example"
+                " user_id='alice' (only from_config and from_client take a context)"
+            )
+        if name not in owner.model_fields:
+            raise ConfigError(
+                f"{owner.__name__}() got an unknown option {name!r} ({name}={describe_value(value)})"
+                f"{suggest(name, owner.model_fields)}; leave it out, or pass an accepted one"
+            )
+
+
+@contextmanager
+def explain_fields(owner: type[BaseModel]) -> Iterator[None]:
+    """Raise ConfigError in place of pydantic's error about a field."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ConfigError(describe_field(owner.__name__, error.errors()[0])) from error
 
 
 class ScopedMemory:

@@ -28,7 +28,14 @@ from mem0_llamaindex.convert import (
     question_text,
     to_mem0_messages,
 )
-from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, strip_secrets
+from mem0_llamaindex.long_term import (
+    ConfigSource,
+    Keep,
+    ScopedMemory,
+    check_options,
+    explain_fields,
+    strip_secrets,
+)
 from mem0_llamaindex.window import default_tokenizer, find_last_question, fit_window
 
 __all__ = ["Mem0Memory"]
@@ -134,17 +141,12 @@ class Mem0Memory(BaseMemory):
         run_id: str | None = None,
         **options: Any,
     ) -> None:
+        check_options(type(self), {name: value for name, value in options.items() if name != "class_name"})
         scope = Scope(user_id, agent_id, run_id)
-        unknown = options.keys() - type(self).model_fields.keys() - {"class_name"}
-        if unknown:
-            name = min(unknown)
-            raise ConfigError(
-                f"Mem0Memory() got an unknown option {name!r} ({name}={describe_value(options[name])})"
-                f"{suggest(name, type(self).model_fields)}; leave it out, or pass an accepted one"
-            )
         long_term = ScopedMemory(scope, memory=memory, config=config)
         fields: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        super().__init__(**(fields | {"config": long_term.config} | options))
+        with explain_fields(type(self)):
+            super().__init__(**(fields | {"config": long_term.config} | options))
         self._long_term = long_term
 
     @classmethod

@@ -211,7 +211,8 @@ def blame_argument(function: Callable[..., Any], arguments: Mapping[str, Any]) -
         return None
     for name, value in arguments.items():
         if name in hints and not _matches(hints[name], value):
-            return f"{name} must be {_name_hint(hints[name])}, not {describe_value(value)}"
+            hint = _name_hint(hints[name])
+            return f"{name} must be {hint}, not {describe_value(value)}; pass such a value, or leave {name} out"
     return None
 
 
@@ -270,4 +271,7 @@ def _name_hint(hint: Any) -> str:
         return " or ".join(map(repr, parts))
     if hint is types.NoneType:
         return "None"
+    origin = typing.get_origin(hint)
+    if parts and isinstance(origin, type) and issubclass(origin, Iterable) and not issubclass(origin, Mapping):
+        return f"a {origin.__name__} of {_name_hint(parts[0])}"
     return getattr(hint, "__name__", str(hint))

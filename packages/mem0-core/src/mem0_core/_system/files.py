@@ -99,7 +99,9 @@ def validate_path(path: object, name: str) -> Path:
         InputError: it is no path, is empty, too long, or holds NUL.
     """
     if not isinstance(path, (str, Path)) or not str(path):
-        raise InputError(f"{name} must be a path, not {describe_value(path)}")
+        raise InputError(
+            f"{name} must be a path as text or Path, not {describe_value(path)}; pass, for example, {name}='data'"
+        )
     if "\0" in str(path):
         raise InputError(f"{name} is no valid path: it holds NUL")
     checked = Path(path)

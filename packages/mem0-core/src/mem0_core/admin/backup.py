@@ -138,7 +138,7 @@ def _adapt_progress(on_progress: ProgressCallback | None) -> Callable[[str, int]
 
 def _check_source(source: Path) -> int:
     if not source.is_file():
-        raise InputError(f"backup not found: {source}")
+        raise InputError(f"backup not found: {source}; pass a file that backup wrote")
     return verify_file(source)
 
 

@@ -30,7 +30,6 @@ __all__ = [
     "utc_now",
     "utc_today",
     "validate_count",
-    "validate_flag",
     "validate_id",
     "validate_limit",
     "validate_threshold",
@@ -125,12 +124,6 @@ def _add_lifetime(ttl: timedelta | float) -> str:
     rest = datetime.max.replace(tzinfo=UTC) - now
     end = datetime.max if seconds >= rest.total_seconds() else now + timedelta(seconds=float(seconds))
     return end.date().isoformat()
-
-
-def validate_flag(value: object, name: str) -> None:
-    """Raise InputError unless a flag is True or False: texts such as "no" would count as True."""
-    if not isinstance(value, bool):
-        raise InputError(f"{name} must be True or False, not {describe_value(value)}; pass {name}=True or {name}=False")
 
 
 def extract_query_text(query: Messages | None) -> str | None:

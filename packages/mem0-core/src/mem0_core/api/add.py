@@ -15,7 +15,6 @@ from mem0_core.api._arguments import (
     resolve_timestamp,
     scope_or_all,
     utc_today,
-    validate_flag,
     validate_limit,
 )
 from mem0_core.api._results import UsageCounter, added_dict, job_dict, relation_changes_dict
@@ -31,7 +30,7 @@ from mem0_core.domain.records import (
     Scope,
     is_valid_text,
 )
-from mem0_core.domain.suggestions import suggest
+from mem0_core.domain.suggestions import check_flag, suggest
 from mem0_core.domain.trust import Origin, name_origin, parse_origin
 from mem0_core.errors import ConfigError, InputError, NotFoundError
 from mem0_core.flow import Flow, do, observe
@@ -217,14 +216,16 @@ class AddApi(MemoryRuntime):
     def _retry_flow(self, job_id: str, *, ids: ScopeIds) -> Flow[None]:
         """Flow of `Memory.retry`."""
         if not (isinstance(job_id, str) and job_id.isdecimal()):
-            raise InputError(f"job_id must be a string of digits, not {job_id!r}")
+            raise InputError(
+                f"job_id must be a string of digits, not {job_id!r}; pass the id of a job that pending lists"
+            )
         owner = scope_or_all(ids)
         if owner is not None and all(
             str(job.row) != job_id for job in (yield from do(self._store.jobs.list_jobs, owner))
         ):
-            raise NotFoundError(job_id)
+            raise NotFoundError(job_id, "job")
         if not (yield from do(self._store.jobs.retry, int(job_id))):
-            raise NotFoundError(job_id)
+            raise NotFoundError(job_id, "job")
         yield from do(self._background.start)
 
     def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
@@ -292,7 +293,7 @@ def _check_options(memory_type: str | None, keep: str, facts_about: str, **flags
     from mem0_core.ingest.request import FACTS_ABOUT, KEEP, PROCEDURAL_MEMORY
 
     for name, value in flags.items():
-        validate_flag(value, name)
+        check_flag(value, name)
     if memory_type not in (None, PROCEDURAL_MEMORY):
         hint = suggest(str(memory_type), [PROCEDURAL_MEMORY])
         raise InputError(f"unknown memory_type {memory_type!r}{hint}; leave it out for facts")

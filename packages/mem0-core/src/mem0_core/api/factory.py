@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mem0_core._system.files import validate_path
-from mem0_core.catalog import FRAMEWORK_PROVIDERS, POSTGRES_VECTOR_STORES, PROVIDERS, ComponentKind
+from mem0_core.catalog import (
+    FRAMEWORK_PROVIDERS,
+    PGVECTOR_ONLY_KEYS,
+    POSTGRES_VECTOR_STORES,
+    PROVIDERS,
+    ComponentKind,
+)
 from mem0_core.components import build_component, check_provider
 from mem0_core.config import (
     NO_GRAPH,
-    PGVECTOR_ONLY_KEYS,
     BackgroundConfig,
     ComponentConfig,
     GraphConfig,

@@ -18,7 +18,6 @@ from mem0_core.api._arguments import (
     utc_now,
     utc_today,
     validate_count,
-    validate_flag,
     validate_id,
     validate_limit,
 )
@@ -63,6 +62,7 @@ from mem0_core.domain.spaces import (
     refuse_access,
     space_scope,
 )
+from mem0_core.domain.suggestions import check_flag
 from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.domain.trust import Origin, TrustClass, parse_trust
 from mem0_core.errors import AccessError, InputError, NotFoundError, ScopeError
@@ -108,7 +108,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     def _principal_create_space_flow(self, user_id: str, space: str, requires_approval: bool) -> Flow[SpaceDict]:
         """Flow of `Principal.create_space`."""
         name = check_space_name(space)
-        validate_flag(requires_approval, "requires_approval")
+        check_flag(requires_approval, "requires_approval")
         create = self._store.spaces.create
         if not (yield from do(create, name, user_id, requires_approval=requires_approval, at=utc_now())):
             raise InputError(f"a space {name!r} exists already; choose another name")
@@ -126,7 +126,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
 
     def _principal_set_approval_flow(self, user_id: str, space: str, requires_approval: bool) -> Flow[None]:
         """Flow of `Principal.set_approval`."""
-        validate_flag(requires_approval, "requires_approval")
+        check_flag(requires_approval, "requires_approval")
         yield from do(self._store.spaces.set_approval, check_space_name(space), requires_approval, by=user_id)
 
     def _principal_members_flow(self, user_id: str, space: str) -> Flow[list[MemberDict]]:
@@ -231,7 +231,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         trust: TrustClass | None,
     ) -> Flow[SpaceAddResult]:
         """Store an add for approval. It passes the checks and the policy of an add first."""
-        validate_flag(infer, "infer")
+        check_flag(infer, "infer")
         parse_trust(trust, "trust")
         parsed, scope = parse_messages(messages), Scope(*ids)
         check_sizes(self._limits, parsed.messages)
@@ -617,7 +617,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         Raises:
             AccessError: `spaces` names one that the principal is no member of.
         """
-        validate_flag(own, "own")
+        check_flag(own, "own")
         if isinstance(spaces, str):
             raise InputError(f"spaces must be a list of names, not {spaces!r}; pass, for example, [{spaces!r}]")
         if spaces is None or spaces:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.cli._errors import EXIT_INTERRUPTED, exit_code_of
+from mem0_core.cli._errors import EXIT_INTERRUPTED, describe_in_terms_of_command, exit_code_of
 from mem0_core.errors import Mem0Error
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _run_command(arguments: Sequence[str], *, is_program: bool) -> int:
         with _rare_collections(is_program=is_program):
             result = _run(options)
     except Mem0Error as error:
-        _print_error(error, as_json=options.json)
+        _print_error(error, options)
         return exit_code_of(error)
     except KeyboardInterrupt:
         print("mem0-core: interrupted; committed changes are kept", file=sys.stderr)
@@ -173,12 +173,13 @@ def _select_chat_model(backend: str, config: MemoryConfig) -> Any:
     return resolve_backend(backend, folder or (models if models.is_dir() else None))
 
 
-def _print_error(error: Mem0Error, *, as_json: bool) -> None:
+def _print_error(error: Mem0Error, options: argparse.Namespace) -> None:
     from mem0_core.cli._render import show_safely
 
-    report = {"error": {"type": type(error).__name__, "message": str(error)}}
-    lines = [show_safely(line) for line in str(error).splitlines()]
-    print(_to_json(report) if as_json else f"mem0-core: {chr(10).join(lines)}", file=sys.stderr)
+    text = describe_in_terms_of_command(error)
+    report = {"error": {"type": type(error).__name__, "message": text}}
+    lines = [show_safely(line) for line in text.splitlines()]
+    print(_to_json(report) if options.json else f"mem0-core: {chr(10).join(lines)}", file=sys.stderr)
 
 
 def _print(lines: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from mem0_core import __version__
 from mem0_core.cli import _output as show
-from mem0_core.cli._errors import EXIT_UNHEALTHY
-from mem0_core.cli._examples import EPILOG, format_examples
+from mem0_core.cli._errors import EXIT_UNHEALTHY, EXIT_USAGE
+from mem0_core.cli._examples import EPILOG, EXAMPLES, format_examples
 from mem0_core.cli._shell_completion import SHELLS, completion_script
 
 __all__ = ["BACKENDS", "IMPORT_FORMATS", "TRUST_CLASSES", "build_parser", "parse_arguments"]
@@ -98,22 +98,47 @@ class _Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             from mem0_core.domain.suggestions import suggest
 
-            raise argparse.ArgumentError(
-                action, f"invalid choice: {value!r}{suggest(str(value), map(str, action.choices))}"
-            )
+            known = [str(one) for one in action.choices]
+            hint = suggest(str(value), known)
+            if (ours := _COMMANDS.get(value)) in known:
+                hint = f"; did you mean {ours!r}? (accepted: {', '.join(known)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
 
-    def error(self, message: str) -> NoReturn:
-        """Print the error with the nearest option and the command that lists all of them, and exit."""
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse a command line; the parser of its command reports words that it does not know."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._find_command(args).refuse(unknown[0])
+        return options
+
+    def refuse(self, word: str) -> NoReturn:
+        """Report a word that is no option and no value, and exit."""
         from mem0_core.domain.suggestions import find_nearest
 
-        if message.startswith("unrecognized arguments: "):
-            given = message.removeprefix("unrecognized arguments: ").partition(" ")[0]
-            options = {option.lstrip("-"): option for option in _list_options(self)}
-            near = find_nearest(given.partition("=")[0].lstrip("-"), options) if given.startswith("-") else None
-            message += f"; did you mean {options[near]!r}?" if near else ""
-        elif ": invalid int value" in message or ": invalid float value" in message:
+        if not word.startswith("-"):
+            self.error(f"unexpected word {word!r}; quote a text of several words, or leave the word out")
+        options = {one.removeprefix("--"): one for one in self._option_string_actions if one.startswith("--")}
+        name = word.partition("=")[0].lstrip("-")
+        near = find_nearest(_OPTIONS.get(name, name), options)
+        accepted = f"accepted: {', '.join(options.values())}"
+        hint = f"did you mean {options[near]!r}? ({accepted})" if near else accepted
+        self.error(f"unknown option {word!r}; {hint}")
+
+    def _find_command(self, words: Sequence[str]) -> _Parser:
+        """Return the parser of the command that a command line names, or this one."""
+        commands = next(one for one in self._actions if isinstance(one, argparse._SubParsersAction)).choices
+        found: _Parser = next((commands[word] for word in words if word in commands), self)
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error, an example and the command that lists all options, and exit."""
+        if ": invalid int value" in message or ": invalid float value" in message:
             message += "; a number is required, for example 10"
-        super().error(f"{message}\n`{self.prog} --help` lists what is accepted")
+        lines = [f"{self.prog}: {message}"]
+        command = self.prog.rpartition(" ")[2]
+        if command in EXAMPLES:
+            lines.append(f"example: {EXAMPLES[command][0]}")
+        self.exit(EXIT_USAGE, "\n".join([*lines, f"`{self.prog} --help` lists what is accepted", ""]))
 
 
 class _NotParsedError(Exception):
@@ -127,15 +152,17 @@ class _PartialParser(_Parser):
         raise _NotParsedError
 
 
-def _list_options(parser: argparse.ArgumentParser) -> list[str]:
-    """Return the options of a parser and of its commands."""
-    options: dict[str, None] = {}
-    for action in parser._actions:
-        options.update(dict.fromkeys(action.option_strings))
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                options.update(dict.fromkeys(_list_options(command)))
-    return list(options)
+_OPTIONS = {"timestamp": "at", "time": "at", "date": "at", "top": "limit", "k": "limit", "force": "yes"}
+"""Names of options elsewhere, each with ours."""
+
+_COMMANDS = {
+    **dict.fromkeys(["remove", "rm", "del", "forget"], "delete"),
+    **dict.fromkeys(["ls", "all", "show"], "list"),
+    **dict.fromkeys(["find", "recall"], "search"),
+    **dict.fromkeys(["new", "save"], "add"),
+    "graph": "visualize",
+}
+"""Names of commands elsewhere, each with ours."""
 
 
 def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -143,6 +170,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
     Help and errors come from the complete parser.
     """
+    if arguments[:1] in (["help"], ["version"]):
+        arguments = [*arguments[1:], f"--{arguments[0]}"]
     if not any(one.startswith(_HELP_PREFIXES) for one in arguments):
         try:
             return build_parser(frozenset(arguments)).parse_args(arguments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mem0_core.errors import InputError, Mem0Error, NotFoundError, ScopeError
 
 __all__ = [
@@ -12,6 +14,7 @@ __all__ = [
     "EXIT_USAGE",
     "NothingToDrawError",
     "UsageError",
+    "describe_in_terms_of_command",
     "exit_code_of",
 ]
 
@@ -24,6 +27,27 @@ class UsageError(InputError):
 
 class NothingToDrawError(InputError):
     """A scope has no relations."""
+
+
+def describe_in_terms_of_command(error: Mem0Error) -> str:
+    """Return the message of an error with the names that a command line has for arguments and methods."""
+    text = str(error)
+    for name, option in _OPTIONS.items():
+        text = re.sub(rf"^{name}\b", option, text)
+        text = re.sub(rf"\b{name}=(?=\S)", f"{option} ", text)
+    return _LISTING.sub(r"`mem0-core \1 --user NAME` lists them", text).replace("`mem0-core get_all", "`mem0-core list")
+
+
+_OPTIONS = {
+    "timestamp": "--at",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in ("as_of", "depth", "limit", "max_tokens", "min_trust", "timeout")
+    },
+}
+"""Option of each argument that a command line gives."""
+
+_LISTING = re.compile(r"(get_all|merges|pending) lists the \w+ of a user with their ids")
 
 
 def exit_code_of(error: Mem0Error) -> int:

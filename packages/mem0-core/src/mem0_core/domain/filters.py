@@ -88,7 +88,10 @@ def _parse_all(filters: object, ids: dict[Axis, str], *, ids_allowed: bool, dept
         elif isinstance(key, str):
             parts += _parse_field(key, value)
         else:
-            raise QueryError(f"a filter key must be a string: {key!r}", query=filters)
+            raise QueryError(
+                f"filters: a key must be a string, not {key!r}; pass, for example, filters={{{str(key)!r}: ...}}",
+                query=filters,
+            )
     return Group("and", tuple(parts))
 
 
@@ -125,7 +128,11 @@ def _parse_field(key: str, value: object) -> list[Filter]:
     field = key.removeprefix("metadata.") if not own else key
     if isinstance(value, Mapping):
         if not value:
-            raise QueryError(f"the filter on {key!r} is empty", query=value)
+            raise QueryError(
+                f"the filter on {key!r} is empty, {{}}; pass a value or an operator, for example"
+                f" {{{key!r}: {{'gte': 3}}}}",
+                query=value,
+            )
         return [_condition(field, own, operator, operand) for operator, operand in value.items()]
     if value == "*":
         return [Condition(field, own, "exists")]
@@ -161,7 +168,9 @@ def _condition(field: str, own: bool, operator: object, value: object) -> Condit
     else:
         known = sorted(_EQUALITY | _ORDER | _MEMBERSHIP | _TEXT)
         hint = suggest(str(operator).removeprefix("$").casefold(), known)
-        raise QueryError(f"unknown operator {operator!r} on {field!r} in filters{hint}", query=operator)
+        raise QueryError(
+            f"unknown operator {operator!r} on {field!r} in filters{hint}; pass one of them", query=operator
+        )
     if own and field in _TIMES:
         value = tuple(map(_moment, value)) if isinstance(value, tuple) else _moment(value)
     return Condition(field, own, operator, value)  # type: ignore[arg-type]
@@ -177,7 +186,8 @@ def _moment(value: object) -> object:
 
 def _check_scalar(field: str, value: object) -> None:
     if value is not None and not isinstance(value, (str, int, float, bool)):
-        hint = f"; did you mean {field.upper()!r}?" if field.upper() in _GROUPS else "; pass one of these"
+        group = field.removeprefix("$").upper()
+        hint = f"; did you mean {group!r}?" if group in _GROUPS else "; pass one of these"
         raise QueryError(
             f"{field!r} in filters can be compared with text, numbers, booleans and null, not"
             f" {describe_value(value)}{hint}",

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from mem0_core._system.records import dataclass
-from mem0_core.domain.suggestions import suggest
+from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.errors import ConfigError
 
 __all__ = ["HYBRID", "MEM0", "OFFLINE", "PAPER", "RECIPES", "SIGNALS", "Recipe", "Source", "Weights", "resolve_recipe"]
@@ -231,10 +231,13 @@ def resolve_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
         return given
     if isinstance(given, str):
         if given not in RECIPES:
-            raise ConfigError(f"recipe: unknown recipe {given!r}{suggest(given, RECIPES)}")
+            raise ConfigError(f"recipe: unknown recipe {given!r}{suggest(given, RECIPES)}; pass one of them")
         return RECIPES[given]
     if not isinstance(given, Mapping):
-        raise ConfigError(f"recipe: a name, a Recipe or a mapping, not {type(given).__name__}")
+        raise ConfigError(
+            f"recipe: a name, a Recipe or a mapping is required, not {describe_value(given)}; pass, for example,"
+            f" 'hybrid' (accepted names: {', '.join(RECIPES)})"
+        )
     fields = dict(given)
     _check_keys(fields, ("without", *(field.name for field in dataclasses.fields(Recipe))), "recipe")
     base = resolve_recipe(fields.pop("name", "hybrid")).without(*fields.pop("without", ()))

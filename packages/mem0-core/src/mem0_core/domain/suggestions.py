@@ -9,19 +9,30 @@ import difflib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from mem0_core.errors import ArgumentError
+from mem0_core.errors import ArgumentError, InputError
 
-__all__ = ["check_arguments", "check_call", "check_constructor", "describe_value", "find_nearest", "suggest"]
+__all__ = [
+    "check_arguments",
+    "check_call",
+    "check_constructor",
+    "check_flag",
+    "describe_field",
+    "describe_value",
+    "find_nearest",
+    "suggest",
+]
 
 Owner = TypeVar("Owner", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 Advice = Callable[[str], str]
 
-_SECRET_NAME = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?<!messages_)(?<!message_)(?<!input_)(?<!output_)key|token(?!s|_|izer)|secret|password|credential", re.IGNORECASE
+)
 
 _MAX_VALUE_CHARS = 60
 _MAX_LISTED_NAMES = 40
@@ -42,6 +53,12 @@ _SYNONYMS = {
     "conversation_id": ("run_id",),
     "chat_id": ("run_id",),
     "k": ("limit", "top_k"),
+    "topk": ("top_k", "k", "limit"),
+    "top_k": ("k", "limit"),
+    "similarity_top_k": ("k", "limit"),
+    "search_msg_limit": ("k",),
+    "limit": ("k", "max_tokens"),
+    "session": ("run_id",),
     "n": ("limit",),
     "top_n": ("limit", "top_k"),
     "max_results": ("limit",),
@@ -79,6 +96,8 @@ _SYNONYMS = {
     "embedding": ("embedder",),
     "embedding_model": ("embedder",),
     "vector_index": ("index",),
+    "postgres": ("pgvector",),
+    "postgresql": ("postgres", "pgvector"),
     "vectorstore": ("index", "vector_store"),
     "graph_store": ("graph",),
     "endpoint": ("base_url",),
@@ -118,6 +137,25 @@ def describe_value(value: object) -> str:
     except Exception:  # noqa: BLE001 - a broken __repr__ of the caller's class
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _MAX_VALUE_CHARS else f"{text[: _MAX_VALUE_CHARS - 3]}..."
+
+
+def check_flag(value: object, name: str) -> None:
+    """Raise InputError unless a flag is True or False: texts such as "no" would count as True."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, not {describe_value(value)}; pass {name}=True or {name}=False")
+
+
+def describe_field(owner: str, problem: Mapping[str, Any]) -> str:
+    """Return a message for an entry of a pydantic error: the field of a class, its value, and the next step."""
+    place, given = [*problem["loc"]], describe_value(problem["input"])
+    if not place:
+        return f"{owner}(): {problem['msg'].removeprefix('Value error, ')}"
+    name = ".".join(map(str, place))
+    if problem["type"] == "missing":
+        return f"{owner}() is missing the required argument {name!r}; pass it by name"
+    wanted = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be").partition(", ")[0]
+    shown = "" if _SECRET_NAME.search(name) else f", not {given}"
+    return f"{owner}(): {name} {wanted}{shown}; pass such a value, or leave {name} out"
 
 
 # --- calls ---------------------------------------------------------------------------------------------------------
@@ -175,9 +213,12 @@ def _check(
     positional = code.co_varnames[: code.co_argcount]
     names = frozenset(code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount])
     required = positional[: len(positional) - len(function.__defaults__ or ())]
+    named = _list_required_names(function)
+    hints = function.__annotations__.items()
+    flags = {name for name, hint in hints if hint in ("bool", "bool | None")}
 
     def is_wrong(args: Sequence[object], given: dict[str, object]) -> bool:
-        if len(args) > len(positional) or not given.keys() <= names:
+        if len(args) > len(positional) or not given.keys() <= names or not given.keys() >= named:
             return True
         return len(args) < len(required) and any(name not in given for name in required[len(args) :])
 
@@ -185,9 +226,19 @@ def _check(
     def checked(*args: Any, **given: Any) -> Any:
         if is_wrong(args, given):
             raise ArgumentError(f"{label}() {_describe_mistake(function, args[bound:], given, bound, advise)}")
+        for name in flags & given.keys():
+            if given[name] is not None or function.__annotations__[name] == "bool":
+                check_flag(given[name], name)
         return function(*args, **given)
 
     return _mark_coroutine_function(checked) if inspect.iscoroutinefunction(function) else checked
+
+
+def _list_required_names(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the arguments that a function requires by name."""
+    code = function.__code__
+    by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    return frozenset(by_name) - (function.__kwdefaults__ or {}).keys()
 
 
 def _mark_coroutine_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -231,5 +282,8 @@ def _describe_mistake(
             f" (accepted: {listed})"
         )
     required = positional[: len(positional) - len(function.__defaults__ or ())]
-    missing = ", ".join(repr(name) for name in required[len(args) :] if name not in given)
-    return f"is missing the required argument {missing}; pass it first or by name (accepted: {listed})"
+    missing = [name for name in required[len(args) :] if name not in given]
+    advice = "pass it first or by name" if missing else "pass it by name"
+    missing += [name for name in by_name if name in _list_required_names(function) and name not in given]
+    names = ", ".join(map(repr, missing))
+    return f"is missing the required argument {names}; {advice} (accepted: {listed})"

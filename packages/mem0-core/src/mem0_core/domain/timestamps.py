@@ -8,6 +8,9 @@ from mem0_core.errors import InputError
 
 __all__ = ["parse_date", "parse_timestamp"]
 
+_YEARS = range(1800, 2200)
+"""Numbers that are more likely years than seconds of the first hour of 1970."""
+
 _TIME_FORMS = "pass ISO 8601 text such as '2026-01-31T09:30:00+00:00', a datetime, or Unix seconds"
 
 
@@ -24,6 +27,8 @@ def parse_timestamp(value: object, label: str = "timestamp") -> str:
     try:
         if isinstance(value, bool):
             raise ValueError("a boolean is not a time")
+        if isinstance(value, int) and value in _YEARS:
+            raise ValueError(f"Unix seconds are meant, and a year is given: write '{value}-01-01'")
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, UTC).isoformat()
         if isinstance(value, str):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import QueryError
 from mem0_core.graph._query_builder import MAX_HOPS, TreeBuilder
 from mem0_core.graph._query_hints import suggest_form
@@ -130,7 +131,10 @@ def parse(text: str, parameters: Mapping[str, Any] | None = None) -> Query:
             accepted form.
     """
     if not isinstance(text, str):
-        raise QueryError(f"a query must be a text, not {type(text).__name__}", query=text)
+        raise QueryError(
+            f"query must be a text, not {describe_value(text)}; pass, for example, 'MATCH (a)-[r]->(b) RETURN a, r, b'",
+            query=text,
+        )
     if len(text) > _MAX_QUERY_CHARS:
         raise QueryError(
             f"the query has {len(text):,} characters; at most {_MAX_QUERY_CHARS:,} are accepted", query=text

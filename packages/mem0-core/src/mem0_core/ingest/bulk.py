@@ -17,6 +17,7 @@ from mem0_core._system.boundary import call_hook
 from mem0_core._system.records import dataclass
 from mem0_core.domain.policy import POLICY_REFUSAL, apply_policy
 from mem0_core.domain.records import Event, LaggingProjection, Message, SkippedItem, Trust
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.domain.trust import name_origin
 from mem0_core.errors import InputError, LimitError
 from mem0_core.flow import Flow, do
@@ -87,7 +88,10 @@ class MessageSource:
         origin: tuple[str | None, Trust | None] = (None, None),
     ) -> None:
         if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, Iterable):
-            raise InputError(f"messages must be a list of texts or messages, not {type(messages).__name__}")
+            raise InputError(
+                f"messages must be a list of texts or messages, not {describe_value(messages)}; pass, for example,"
+                " ['I like tea']"
+            )
         self.total = call_hook("messages", len, messages) if isinstance(messages, Sized) else None
         self._messages = messages
         self._request = request

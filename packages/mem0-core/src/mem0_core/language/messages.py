@@ -95,6 +95,9 @@ def _parse_message(message: object, label: str, skipped: list[SkippedItem]) -> M
             " {'role': 'user', 'content': 'I like tea'}"
         )
     role = message.get("role")
+    if role is None:
+        names = ", ".join(sorted(KNOWN_ROLES))
+        raise InputError(f"{label} has no role: {describe_value(message)}; add the key 'role' (roles: {names})")
     if not isinstance(role, str) or role not in KNOWN_ROLES:
         hint = suggest(str(role), sorted(KNOWN_ROLES), label="roles")
         raise InputError(f"{label} has the role {role!r}{hint}; pass one of them")
@@ -229,7 +232,10 @@ def check_metadata(metadata: object, label: str) -> dict[str, Any]:
         )
     for key, value in metadata.items():
         if not isinstance(key, str):
-            raise InputError(f"the metadata of {label} has a key that is not a string: {key!r}")
+            raise InputError(
+                f"the metadata of {label} has a key that is not a string, {key!r}; pass texts as keys, for example"
+                f" {str(key)!r}"
+            )
         try:
             json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
             _check_storable([key, value])

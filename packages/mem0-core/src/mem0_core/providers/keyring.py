@@ -59,7 +59,7 @@ def resolve_keys(keys: Keys | None) -> KeyProvider | None:
         return _OwnKeys(keys)
     raise ConfigError(
         "keys: the folder of a Keyring, a mapping of tenants to keys, a function of a tenant or a KeyProvider is"
-        f" required, not {describe_value(keys)}"
+        f" required, not {describe_value(keys)}; pass, for example, Keyring('keys')"
     )
 
 

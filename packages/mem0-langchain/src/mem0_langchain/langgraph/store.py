@@ -53,7 +53,7 @@ from langgraph.store.base import (
 from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, Scope, StoreError
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
-from mem0_core.domain.suggestions import check_constructor
+from mem0_core.domain.suggestions import check_constructor, describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_langchain.convert import extract_memories, unwrap_memory
 from mem0_langchain.langgraph._filters import build_prefilter, matches_filter
@@ -237,6 +237,11 @@ class Mem0Store(BaseStore):
         return Item(value=value, key=op.key, namespace=op.namespace, created_at=created, updated_at=updated)
 
     def _search_items(self, op: SearchOp) -> Flow[list[SearchItem]]:
+        if not isinstance(op.limit, int) or not isinstance(op.offset, int):
+            raise InputError(
+                f"limit and offset must be whole numbers, not {op.limit!r} and {op.offset!r}; pass, for example,"
+                " limit=10"
+            )
         end = op.offset + op.limit
         hits: list[_ItemHit] = []
         if op.query:
@@ -349,7 +354,10 @@ class Mem0Store(BaseStore):
 
     def _prepare_item(self, id: str, op: PutOp) -> _PendingItem:
         if not isinstance(op.value, Mapping):
-            raise InputError(f"the value of {op.namespace} {op.key!r} must be a mapping, not {type(op.value).__name__}")
+            raise InputError(
+                f"value of {op.namespace} {op.key!r} must be a mapping, not {describe_value(op.value)}; pass, for"
+                " example, {'text': ...}"
+            )
         try:
             value = plain_value(op.value)
             as_json = json.dumps(value)

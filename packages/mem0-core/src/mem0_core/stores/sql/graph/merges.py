@@ -314,7 +314,7 @@ def _load_revert(dialect: Dialect, merge_id: str) -> Steps[_MergeRevert]:
     """
     found = yield from _select_merges(dialect, "m.id = ? AND m.undone IS NULL", (merge_id,))
     if not found:
-        raise NotFoundError(merge_id)
+        raise NotFoundError(merge_id, "merge")
     row, merge, undo = found[0]
     exact, values = dialect.in_exact_scope(merge.scope)
     later = yield from fetch_rows(
