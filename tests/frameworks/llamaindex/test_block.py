@@ -276,7 +276,7 @@ def test_data_that_was_not_saved_is_refused(owner: Any, data: Any) -> None:
 def test_what_makes_no_sense_is_refused(counted: Counted) -> None:
     with pytest.raises(ScopeError):
         Mem0MemoryBlock(counted.memory)
-    with pytest.raises(ConfigError, match="needs memory="):
+    with pytest.raises(ConfigError, match="missing memory or config"):
         Mem0MemoryBlock(user_id="maya")
     with pytest.raises(ConfigError, match="unknown option 'limit'"):
         Mem0MemoryBlock(counted.memory, user_id="maya", limit=3)
