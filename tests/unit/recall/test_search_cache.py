@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from mem0_core import Memory, Scope
 from mem0_core.domain.records import Message
+from mem0_core.language.parsed_query import parse_query
 from mem0_core.recall import cache as search_cache
 from tests.support import MODES, MemoryDriver, open_memory, result_texts, run_python, run_sql
 
@@ -323,6 +325,15 @@ def test_deleted_memories_do_not_stay_in_memory(pair: Pair) -> None:
     assert kept_by(pair.kept)["active_scopes"] == 1, "that of the other user"
     pair.kept.delete_all(user_id="u")
     assert kept_by(pair.kept)["active_memories"] == 0
+
+
+def test_a_query_is_parsed_once_for_each_day() -> None:
+    day = date(2025, 3, 1)
+    assert parse_query("Where was I yesterday?", reference=day) is parse_query("Where was I yesterday?", reference=day)
+    other = parse_query("Where was I yesterday?", reference=date(2025, 3, 2))
+    assert other.time_spans != parse_query("Where was I yesterday?", reference=day).time_spans
+    long = "tea " * 2_000
+    assert parse_query(long, reference=day) is not parse_query(long, reference=day)
 
 
 def test_the_switch_turns_everything_off(pair: Pair) -> None:

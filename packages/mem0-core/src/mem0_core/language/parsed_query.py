@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity, is_valid_text
@@ -102,4 +102,11 @@ def parse_query(text: str, *, reference: date | None = None) -> ParsedQuery:
         raise QueryError(f"the query is empty, {text!r}; give a text, or list all memories with get_all", query=text)
     if not is_valid_text(text):
         raise QueryError("the query is not valid Unicode (it holds a lone surrogate)", query=text)
-    return ParsedQuery(text, reference or datetime.now(UTC).date())
+    day = reference or datetime.now(UTC).date()
+    return _keep_parsed(text, day) if len(text) <= _MAX_QUERY_CHARS else ParsedQuery(text, day)
+
+
+@lru_cache(maxsize=256)
+def _keep_parsed(text: str, reference: date) -> ParsedQuery:
+    """Return one object for equal queries: a turn of an agent often asks the same in several ways."""
+    return ParsedQuery(text, reference)

@@ -309,8 +309,8 @@ class Ranker:
                 values = np.asarray(signal, dtype=np.float64)
                 self._signals.setdefault(name, []).append(values)
                 sums += weight * values
+        self._memories = self._memories.join(memories) if len(self._sums) else memories
         self._sums = np.concatenate([self._sums, sums])
-        self._memories = self._memories.join(memories)
         self._transient.update(enumerate(batch.transient, len(self._sums) - len(batch.transient)))
 
     def get_context_rows(self) -> list[int]:
