@@ -244,6 +244,15 @@ def test_a_sentence_that_begins_like_a_command_is_stored(talk: MessageLog) -> No
     assert talk.texts() == lines
 
 
+def test_a_letter_is_not_stored(talk: MessageLog) -> None:
+    assert talk("y") == "nothing to store; @store TEXT stores it anyway"
+    assert talk.texts() == []
+
+
+def test_a_misspelled_command_names_the_nearest_one(talk: MessageLog) -> None:
+    assert talk("@lsit") == "! unknown command @lsit; did you mean @list? @help lists the commands"
+
+
 def test_a_command_without_a_sign_fails_if_nobody_can_be_asked(talk: MessageLog) -> None:
     talk.session._ask = None
     assert talk("list") == "! not stored: did you mean @list? Write @store list to store it"

@@ -19,6 +19,7 @@ from mem0_core._system.records import dataclass
 from mem0_core.cli._ids import resolve_memory_id
 from mem0_core.cli._render import Renderer, choose_renderer, number_rows, render_plain
 from mem0_core.domain.records import list_added
+from mem0_core.domain.suggestions import find_nearest
 from mem0_core.errors import InputError, Mem0Error, NotFoundError
 from mem0_core.language.utterances import is_question, is_statement
 from mem0_core.memory import Memory
@@ -318,7 +319,9 @@ class PromptState:
         if name not in PROMPT_COMMANDS:
             near = [known for known in PROMPT_COMMANDS if name and known.startswith(name) and known != "path"]
             if len(near) != 1:
-                raise InputError(f"unknown command @{name}; @help lists the commands")
+                nearest = find_nearest(name, PROMPT_COMMANDS)
+                hint = f" did you mean @{nearest}?" if nearest else ""
+                raise InputError(f"unknown command @{name};{hint} @help lists the commands")
             name = near[0]
         arguments = PROMPT_COMMANDS[name].arguments(self, rest.strip())
         if arguments is not None:
@@ -329,7 +332,7 @@ class PromptState:
         if _looks_like_command(line):
             name, _, rest = line.partition(" ")
             return self._ask_about_command(f"{name.casefold()} {rest}".strip())
-        if is_statement(line):
+        if len(line) > 1 and is_statement(line):  # a letter is a late answer to a question of the prompt
             return f"@store {line}"
         if is_question(line):
             self._answer_question(line)
