@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks import (
     adversarial,
     chart,
+    cold,
     compare,
     context,
     converse,
@@ -40,6 +41,7 @@ from benchmarks.report import Report
 
 BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "adversarial": adversarial.measure,
+    "cold": cold.measure,
     "recall": recall.measure,
     "context": context.measure,
     "crash": crash.measure,

@@ -24,6 +24,7 @@ from mem0_core.domain import trust
 from mem0_core.interchange import CHAT_FORMATS, EXPORT_FORMAT, MEM0_V1_FORMAT, PORTABLE_FORMATS
 from mem0_core.memory import Memory
 from mem0_core.providers import local
+from tests.support import run_python
 
 Run = Callable[..., str]
 
@@ -258,3 +259,19 @@ def test_bash_completes_commands_and_options(words: str, expected: str) -> None:
 def test_fish_knows_every_command() -> None:
     script = completion_script(build_parser(), "fish")
     assert all(f"-a {name} " in script for name in commands())
+
+
+def test_a_short_command_loads_no_library_that_it_does_not_need(tmp_path: Path) -> None:
+    main(["--path", str(tmp_path), "add", "Maya lives in Lisbon.", "--user", "maya"])
+    code = """
+import gc, os, sys
+sys.argv = ["mem0-core", "--path", sys.argv[1], "search", "Where does Maya live?", "--user", "maya"]
+from mem0_core.cli import main
+assert main() == 0
+assert "numpy" in sys.modules
+loaded = {"pydantic", "pydantic_core", "tomllib", "threadpoolctl", "faiss", "onnxruntime", "asyncio"} & set(sys.modules)
+assert not loaded, loaded
+assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+assert gc.get_freeze_count()
+"""
+    assert "Maya lives in Lisbon." in run_python(code, tmp_path)

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mem0_core._system.blas import start_no_blas_threads
 from mem0_core.cli._errors import EXIT_INTERRUPTED, describe_in_terms_of_command, exit_code_of
 from mem0_core.errors import Mem0Error
 
@@ -41,7 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if reply is not None:
             _print([json.dumps(reply)])
             return 0
-    return _run_command(given, is_program=arguments is None)
+    is_program = arguments is None
+    with _rare_collections(is_program=is_program):
+        return _run_command(given, is_program=is_program)
 
 
 def _run_command(arguments: Sequence[str], *, is_program: bool) -> int:
@@ -49,9 +52,10 @@ def _run_command(arguments: Sequence[str], *, is_program: bool) -> int:
     from mem0_core.cli._render import choose_renderer
 
     options = parse_arguments(arguments)
+    if is_program and _is_short(options):
+        start_no_blas_threads()
     try:
-        with _rare_collections(is_program=is_program):
-            result = _run(options)
+        result = _run(options)
     except Mem0Error as error:
         _print_error(error, options)
         return exit_code_of(error)
