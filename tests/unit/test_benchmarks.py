@@ -20,6 +20,7 @@ from benchmarks import (
     adversarial,
     beam,
     chart,
+    cold,
     compare,
     context,
     converse,
@@ -207,6 +208,20 @@ def test_retraction_compares_two_stores(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_cold_start_of_each_command_is_compared_with_the_import_of_numpy() -> None:
+    report = cold.measure(replace(TINY, processes=0))
+    assert [row.name.split(",")[0] for row in report.rows] == [
+        "import numpy",
+        "from mem0_core import Memory",
+        "Memory(folder).close()",
+        "mem0-core --version",
+        "mem0-core search",
+        "mem0-core search",
+    ]
+    assert report.rows[0].value == 1
+    assert all(row.value for row in report.rows)
+
+
 def test_cost_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cost, "real_embedder", lambda: HashEmbedder(name="real"))
     report = cost.measure(TINY)
