@@ -327,12 +327,12 @@ with Memory({"path": tempfile.mkdtemp()}, embedder=HashEmbedder()) as memory:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-    memory.search("Where do I live?", user_id="alice")
+    memory.search("Where do I live now?", user_id="alice")
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
-    memory.search("Where do I live?", user_id="alice")
+    memory.search("Where do I live today?", user_id="alice")
     assert [span.name for span in exporter.get_finished_spans()] == ["embeddings hash-384"] * 2 + ["search_memory"]
 """
 
