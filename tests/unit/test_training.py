@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mem0_core.language.families import load_families
 from mem0_core.providers.numpy_embedder import NumpyEmbedder
 from tests.tiny_bert import SAMPLE_TEXTS, write_model_folder
 from training.bm25 import Bm25
 from training.pools import Pool, draw_pools, read_pools, remove_names, write_pools
 from training.sources import SOURCES
+from training.statement_data import FOLDER, Variation, format_message, parse_message, read_messages
 
 needs_torch = [
     pytest.mark.torch,
@@ -230,3 +232,55 @@ class TestPrograms:
         assert "LoCoMo" in card
         figures = json.loads((work / "figures.json").read_text())
         assert {"BM25", str(base), str(work / "embedder" / "model")} == figures.keys()
+
+    def test_a_tagger_of_statements_is_trained_and_scored(self, tmp_path: Path) -> None:
+        from training import statement_tagger
+
+        base, messages = write_model_folder(tmp_path / "base"), tmp_path / "messages"
+        messages.mkdir()
+        (messages / "some.txt").write_text("bob left [-lives_in:paris] for good\nthe coffee\n" * 8, encoding="utf-8")
+        options = ["--base", str(base), "--messages", str(messages), "--out", str(tmp_path / "run")]
+        statement_tagger.main([*options, "--epochs", "1", "--valid", "0.25", "--layers", "1", "--device", "cpu"])
+        run = json.loads((tmp_path / "run" / "run.json").read_text())
+        assert run["families"] == ["lives_in"]
+        assert run["valid"].keys() == {"precision", "recall", "F1"}
+        assert len((tmp_path / "run" / "valid.txt").read_text().splitlines()) == 4
+
+
+def test_the_marked_messages_name_families_of_the_product() -> None:
+    families = load_families()
+    messages = read_messages()
+    assert len(messages) > 4_000
+    assert {mark.family for message in messages for mark in message.marks} <= families.keys()
+
+
+def test_a_marked_message_is_read_and_written_back() -> None:
+    line = "We left [-lives_in:Bonn] for [+lives_in:Kiel], and I [-works_at!quit]."
+    message = parse_message(line)
+    assert message.text == "We left Bonn for Kiel, and I quit."
+    assert [(message.text[mark.start : mark.stop], mark.effect, mark.has_value) for mark in message.marks] == [
+        ("Bonn", "ends", True),
+        ("Kiel", "begins", True),
+        ("quit", "ends", False),
+    ]
+    assert format_message(message) == line
+
+
+def test_a_mark_that_is_not_closed_is_refused() -> None:
+    with pytest.raises(ValueError, match="not closed in 'in \\[lives_in:Kiel'"):
+        parse_message("in [lives_in:Kiel")
+
+
+def test_variants_of_a_message_keep_its_marks() -> None:
+    messages = read_messages()[:300]
+    variation = Variation(messages, random.Random(1))
+    for message in messages:
+        variant = variation.vary(message)
+        assert [mark[2:] for mark in variant.marks] == [mark[2:] for mark in message.marks]
+        assert all(variant.text[mark.start : mark.stop].strip() for mark in variant.marks)
+
+
+def test_the_labeled_questions_name_families_of_the_product() -> None:
+    lines = (FOLDER / "questions.tsv").read_text(encoding="utf-8").splitlines()
+    labels = {line.partition("\t")[0] for line in lines}
+    assert labels <= {*load_families(), "none"}
