@@ -171,14 +171,7 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
     check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
     vectors = yield from _embed_query(ports, _remove_names(query.text, speaker_words))
-    word_weights, term_counts, cosines = {}, np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.float32)
-    if active is None:
-        word_weights = compute_word_weights({word: len(rows) for word, rows in postings.items()})
-    else:
-        cosines = active.cosines(vectors[0])
-        words, counts = active.count_terms(query.terms if _reads_words(request) else ())
-        word_weights = compute_word_weights(dict(zip(words, (counts > 0).sum(axis=0).tolist(), strict=True)))
-        term_counts = counts[:, [word in word_weights for word in words]]
+    word_weights, term_counts = _weigh_words(request, active, postings)
     names = query.names if "pagerank" in signals else ()
     untrusted = (yield from _find_untrusted(ports, request)) if known.get("relations") else ()
     return Search(
@@ -198,9 +191,23 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         allowed_rows=(yield from _load_allowed_rows(ports, request)),
         transient=(yield from _load_transient(ports, request, known.get("unprocessed", ()), vectors)),
         active=active,
-        cosines=cosines,
+        cosines=np.zeros(0, dtype=np.float32) if active is None else active.cosines(vectors[0]),
         term_counts=term_counts,
     )
+
+
+def _weigh_words(
+    request: SearchRequest, active: ActiveScope | None, postings: Mapping[str, NDArray[np.int64]]
+) -> tuple[dict[str, float], NDArray[np.int64]]:
+    """Return the weights of the query's words, and their counts in the memories of a scope kept in memory."""
+    import numpy as np
+
+    if active is None:
+        weights = compute_word_weights({word: len(rows) for word, rows in postings.items()})
+        return weights, np.zeros((0, 0), dtype=np.int64)
+    words, counts = active.count_terms(request.query.terms if _reads_words(request) else ())
+    weights = compute_word_weights(dict(zip(words, (counts > 0).sum(axis=0).tolist(), strict=True)))
+    return weights, counts[:, [word in weights for word in words]]
 
 
 def _reads_words(request: SearchRequest) -> bool:
