@@ -245,8 +245,6 @@ class Principal:
     ) -> SearchResult:
         """Return the memories that best answer `query`, best first: the user's own and those of their spaces.
 
-        The query is embedded once, and looked up once in each place that is searched.
-
         Args:
             spaces: Spaces to search; None for all of the user's.
             own: False leaves out the user's own memories.
