@@ -27,7 +27,7 @@ class Counted:
 
     def taken(self) -> dict[str, int]:
         """Recalls and remembers since this was last asked; a turn kept for the background is one that is remembered."""
-        counted = {"recalls": self.calls["nearest"], "remembers": self.calls["commit"] + self.calls["enqueue"]}
+        counted = {"recalls": self.calls["open"], "remembers": self.calls["commit"] + self.calls["enqueue"]}
         self.calls.clear()
         return counted
 
