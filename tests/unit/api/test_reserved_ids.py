@@ -38,6 +38,9 @@ ARGUMENTS: dict[str, Any] = {
     "message": "x",
     "start": "I",
     "source": "a",
+    "useful": True,
+    "answer": "x [1]",
+    "citations": {"1": "x"},
     "target": "b",
 }
 

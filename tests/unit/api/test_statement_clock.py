@@ -10,7 +10,7 @@ import pytest
 
 from mem0_core.api import _clock
 from mem0_core.domain.records import Scope
-from mem0_core.stores.sql import changes
+from mem0_core.stores.sql.changes import memories as changes
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 DAY = timedelta(days=1)
