@@ -141,12 +141,13 @@ def load_config(options: argparse.Namespace) -> MemoryConfig:
 def _fast_components(config: MemoryConfig) -> dict[str, Any]:
     """Return components that start fast and find the same memories, in place of default ones for long use.
 
-    They leave out the import of onnxruntime, and that of FAISS unless it has saved the graph of a large scope.
+    They leave out the import of onnxruntime, that of FAISS unless it has saved the graph of a large scope, and the cache
+    of searched scopes.
     """
     from mem0_core.api.factory import snapshot_folder
     from mem0_core.config import ComponentConfig
 
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {"search_cache": False}  # it pays from the second search on
     if config.embedder is None:
         from mem0_core.providers.numpy_embedder import BriefNumpyEmbedder
 
