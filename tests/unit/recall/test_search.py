@@ -169,6 +169,19 @@ def test_what_users_say_counts_before_answers(memory: MemoryDriver) -> None:
     assert [of[text]["role"] for text in ("My sprint ends on Friday", "Sprint end: Friday")] == [1.0, 0.0]
 
 
+def test_a_question_for_advice_ranks_the_answer_above_the_question(memory: MemoryDriver) -> None:
+    turns = [
+        {"role": "user", "content": "My sleep is bad after nights on the ward, what can I do about my sleep?"},
+        {"role": "assistant", "content": "Keep the bedroom dark and wear sunglasses on the way home."},
+        {"role": "user", "content": "I sleep badly after late coffee."},
+    ]
+    memory.add(turns, user_id="u", infer=False)
+    advice = memory.search("What did you suggest about my sleep after nights?", user_id="u")["results"]
+    own = memory.search("What is bad about my sleep after nights?", user_id="u")["results"]
+    assert advice[0]["memory"] == turns[1]["content"]
+    assert own[0]["memory"] == turns[0]["content"]
+
+
 def test_time_words_find_the_time(memory: MemoryDriver) -> None:
     memory.add("went hiking", user_id="u", infer=False, timestamp=MAY)
     memory.add("went hiking again", user_id="u", infer=False, timestamp=JUNE)
