@@ -178,6 +178,13 @@ def test_the_time_taken_is_linear_in_the_length() -> None:
         "which exercise was recommended for the shoulder?",
         "your finding about the gutters?",
         "What to tell the landlord",
+        "Was hast du mir gegen die Motten empfohlen?",
+        "Dein Tipp für den Sauerteig?",
+        "was sollte ich mit der Heizung machen",
+        "¿Qué me recomendaste para las polillas?",
+        "¿Qué me dijo usted sobre la caldera?",
+        "qué me dijo para la masa",
+        "Que m'as-tu conseillé, ton conseil pour le levain ?",
     ],
 )
 def test_a_question_for_advice_asks_for_words_of_the_assistant(text: str) -> None:
@@ -191,6 +198,9 @@ def test_a_question_for_advice_asks_for_words_of_the_assistant(text: str) -> Non
         "the book she suggested",
         "which cream was prescribed by Dr Weir, recommended by Tom?",
         "what to eat",
+        "Was hat Ana empfohlen?",
+        "¿Qué me dijo el médico sobre la rodilla?",
+        "¿Qué me dijo Carla?",
     ],
 )
 def test_a_question_for_the_advice_of_others_does_not(text: str) -> None:

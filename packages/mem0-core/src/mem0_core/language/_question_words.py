@@ -44,7 +44,16 @@ generic: kind kinds type types sort sorts name names thing things stuff food foo
  last kinda
 assistant_verbs: tell say suggest recommend advise mention give propose write explain advice
 assistant_nouns: tip tips advice suggestion suggestions recommendation recommendations idea ideas recipe answer
- finding opinion verdict view diagnosis proposal instructions
+ finding opinion verdict view diagnosis proposal instructions tipp tipps rat ratschlag vorschlag empfehlung consejo
+ consejos sugerencia sugerencias recomendación conseil conseils
+assistant_owners: your dein deine deinen deinem deiner tu tus ton tes ta votre
+assistant_past: recomendaste aconsejaste sugeriste dijiste propusiste indicaste
+assistant_addresses: du usted tu vous
+assistant_forms: empfohlen geraten vorgeschlagen gesagt gemeint erklärt recomendó aconsejó sugirió dijo conseillé
+ recommandé suggéré proposé
+assistant_pairs: i_supposed sollte_ich soll_ich rieten_sie empfahlen_sie sagten_sie me_dijo me_recomendó me_aconsejó
+ me_sugirió
+other_leads: el la los las mi mis un una der die das mein meine
 assistant_participles: recommended suggested advised proposed
 subjects: i he she they we you it who
 no_names: that it he she there here let this one everyone everybody someone you they them him her his hers its it's not

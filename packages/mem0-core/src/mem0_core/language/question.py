@@ -294,22 +294,31 @@ class _ClauseReader:
         return reading
 
     def _asks_assistant(self) -> bool:
-        """Return True for "what did you suggest", "your tip", "the cream recommended", "what was I supposed to do"."""
+        """Return True for "what did you suggest", "your tip", "the cream recommended", "was hast du mir empfohlen"."""
         lows = self.lows
+        words = frozenset(lows)
+        if words & LISTS["assistant_past"] or (
+            words & LISTS["assistant_addresses"] and words & LISTS["assistant_forms"]
+        ):
+            return True
         if lows[:2] == ["what", "to"] and LISTS["assistant_verbs"].intersection(lows[2:3]):
             return True
         for index, low in enumerate(lows[:-1]):
-            before = lows[index - 1] if index else ""
+            follows = lows[index + 1]
+            if f"{low}_{follows}" in LISTS["assistant_pairs"] and not self._is_other(index + 2):
+                return True
             if low in LISTS["assistant_participles"] and not self._is_subject(index - 1) and "by" not in lows:
                 return True
-            if low == "supposed" and before == "i" and lows[index + 1] == "to":
-                return True
-            follows = lows[index + 1]
             if low == "you" and LISTS["assistant_verbs"].intersection(lemmas_of(follows)) and index:
                 return True
-            if low == "your" and follows in LISTS["assistant_nouns"]:
+            if low in LISTS["assistant_owners"] and follows in LISTS["assistant_nouns"]:
                 return True
         return False
+
+    def _is_other(self, index: int) -> bool:
+        """Return True for the begin of a person who may have said it: "¿Qué me dijo el médico?"."""
+        is_inside = index < len(self.lows)
+        return is_inside and (self.lows[index] in LISTS["other_leads"] or self.tokens[index].text[:1].isupper())
 
     def _is_subject(self, index: int) -> bool:
         """Return True for a pronoun or a name, which may have said what follows."""
