@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mem0_core._system.blas import start_no_blas_threads
 from mem0_core.cli._errors import EXIT_INTERRUPTED, describe_in_terms_of_command, exit_code_of
 from mem0_core.errors import Mem0Error
 
@@ -48,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: Sequence[str], *, is_program: bool) -> int:
+    from mem0_core._system.blas import start_no_blas_threads
     from mem0_core.cli._arguments import parse_arguments
     from mem0_core.cli._render import choose_renderer
 
