@@ -141,8 +141,8 @@ def load_config(options: argparse.Namespace) -> MemoryConfig:
 def _fast_components(config: MemoryConfig) -> dict[str, Any]:
     """Return components that start fast and find the same memories, in place of default ones for long use.
 
-    They leave out the import of onnxruntime, that of FAISS unless it has saved the graph of a large scope, and the cache
-    of searched scopes.
+    They leave out the cache of searched scopes, the import of onnxruntime, and that of FAISS unless it has saved the
+    graph of a large scope.
     """
     from mem0_core.api.factory import snapshot_folder
     from mem0_core.config import ComponentConfig
