@@ -309,8 +309,9 @@ class _ClauseReader:
                 return True
             if low in LISTS["assistant_participles"] and not self._is_subject(index - 1) and "by" not in lows:
                 return True
-            if low == "you" and LISTS["assistant_verbs"].intersection(lemmas_of(follows)) and index:
-                return True
+            is_past = index and (lows[index - 1] in LISTS["past"] or follows not in LISTS["assistant_verbs"])
+            if low == "you" and is_past and LISTS["assistant_verbs"].intersection(lemmas_of(follows)):
+                return True  # "did you say", "you said", but not "can you say"
             if low in LISTS["assistant_owners"] and follows in LISTS["assistant_nouns"]:
                 return True
         return False
