@@ -339,3 +339,24 @@ def test_a_query_is_parsed_once_for_each_day() -> None:
 def test_the_switch_turns_everything_off(pair: Pair) -> None:
     pair.plain.search("tea", user_id="u")
     assert "search_cache" not in pair.plain.stats()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_search_finds_what_is_committed_after_it_opened_its_scope(
+    mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a queued message that is processed during a search is found, as a message or as a memory."""
+    with open_memory(tmp_path) as memory, open_memory(tmp_path) as writer:
+        driver = MemoryDriver(memory, mode)
+        memory.add("I live in Oslo.", user_id="u")
+        driver.search("Where do I live?", user_id="u")
+        open_scope = search_cache.SearchCache.open
+
+        def open_and_add(self: Any, *arguments: Any) -> Any:
+            monkeypatch.setattr(search_cache.SearchCache, "open", open_scope)
+            active = open_scope(self, *arguments)
+            writer.add("The tea in Porto is good.", user_id="u")
+            return active
+
+        monkeypatch.setattr(search_cache.SearchCache, "open", open_and_add)
+        assert "The tea in Porto is good." in result_texts(driver.search("tea in Porto", user_id="u"))

@@ -47,6 +47,10 @@ class SearchCache(Protocol):
         """Return the `recall.cache.ActiveScope` of a scope as it is now; None if it is not kept."""
         ...
 
+    def is_current(self, store: MemoryStore, active: Any) -> bool:
+        """Return True if nothing was committed since `active` was opened."""
+        ...
+
     def forget(self, scope: Scope | None) -> None:
         """Drop what is kept of the memories of a scope, and of all that contain it; None for everything."""
         ...

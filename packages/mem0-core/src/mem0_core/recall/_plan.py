@@ -21,6 +21,7 @@ from mem0_core.language.temporal import TimeSpan
 from mem0_core.language.terms import extract_terms
 from mem0_core.recall._ranking import COMMON_TERM_COUNT, compute_word_weights
 from mem0_core.recall._relations import GraphEvidence, recall_relations
+from mem0_core.recall.cache import is_current
 from mem0_core.recall.embedding import embed_texts
 
 if TYPE_CHECKING:
@@ -165,6 +166,9 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
     import numpy as np
 
     known = yield from _look_up(ports, request, active)
+    if active is not None and not (yield from is_current(ports, active)):
+        # A message that was processed meanwhile is in neither: no longer queued, and not yet a memory of `active`.
+        active, known = None, (yield from _look_up(ports, request, None))
     if known.get("relations") and not request.recipe.is_dense_only:
         request = replace(request, query=(yield from _restore_names(ports, request)))
     query, signals = request.query, request.recipe.signals

@@ -2,8 +2,8 @@
 
 The first search of a scope reads the features of all its memories into the columns of an `ActiveScope`. Every later
 one compares the version of the store, which changes with every commit of any process. If it is another one, the scope
-reads the changes since its sequence number, and drops everything else that it has kept. So a search never returns what
-a search without a cache would not.
+reads the changes since its sequence number, and drops everything else that it has kept. A search during which something
+is committed does without the scope. So no search returns what a search without a cache would not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mem0_core.interfaces import FeatureChanges, MemoryStore, VectorIndex
     from mem0_core.recall._plan import Search, SearchRequest
 
-__all__ = ["ActiveScope", "SearchCache", "open_scope"]
+__all__ = ["ActiveScope", "SearchCache", "is_current", "open_scope"]
 
 _MAX_SCOPE_MEMORIES = 2_048  # of a larger scope, the candidates alone are read
 _MAX_MEMORIES = 20_000  # of all active scopes: about 3 kB each
@@ -46,6 +46,11 @@ def open_scope(ports: Ports, scope: Scope) -> Flow[ActiveScope | None]:
         return None
     opened: ActiveScope | None = yield from do(ports.cache.open, ports.store, ports.index, scope)
     return opened
+
+
+def is_current(ports: Ports, active: ActiveScope) -> Flow[bool]:
+    """Return True if nothing was committed since a scope was opened."""
+    return ports.cache is not None and (yield from do(ports.cache.is_current, ports.store, active))
 
 
 class SearchCache:
@@ -80,6 +85,10 @@ class SearchCache:
                     kept = _Kept(_load(store, cast("VectorReader", index), lexicon, scope, version, active))
                     self._keep(scope, kept, "loaded" if active is None else "updated")
         return kept.active
+
+    def is_current(self, store: MemoryStore, active: ActiveScope) -> bool:
+        """Return True if the store still has the version of a scope."""
+        return cast("VersionedLexicon", store.lexicon).version() == active.version
 
     def _find(self, scope: Scope, version: object) -> _Kept | None:
         """Return a scope that is kept at this version of the store, or that is too large for every version."""

@@ -57,8 +57,8 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     search = yield from plan_search(ports, request, active)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
-    if active is not None and _is_repeatable(ports, search):
-        active.keep_result(request, replace(search, hits=list(search.hits), notes=list(search.notes)))
+    if search.active is not None and _is_repeatable(ports, search):
+        search.active.keep_result(request, replace(search, hits=list(search.hits), notes=list(search.notes)))
     return search
 
 
