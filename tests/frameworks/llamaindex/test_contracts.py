@@ -36,7 +36,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.chat_store import SimpleChatStore
 
-from mem0_core import Memory
+from mem0_core import InputError, Memory
 from mem0_llamaindex import Mem0ChatStore, Mem0Memory, Mem0PropertyGraphStore
 from tests.frameworks.llamaindex.test_chat_engines import Library
 
@@ -158,6 +158,12 @@ def test_a_memory_is_saved_and_restored(core: Memory) -> None:
         restored.bind(core)
         assert restored.get() == [QUESTION]
         assert restored.token_limit == 500
+
+
+@pytest.mark.parametrize("saved", ["a text", "[]", b"\xff", None])
+def test_a_memory_is_not_restored_from_another_text(saved: Any) -> None:
+    with pytest.raises(InputError, match="json_str must be a text that to_string returned, not"):
+        Mem0Memory.from_string(saved)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -340,8 +341,18 @@ class Mem0Memory(BaseMemory):
 
     @classmethod
     def from_string(cls, json_str: str) -> Self:
-        """Restore a memory from `to_string`."""
-        return cls.from_json(json_str)
+        """Restore a memory from `to_string`.
+
+        Raises:
+            InputError: it is no text that `to_string` returned.
+        """
+        try:
+            data = json.loads(json_str)
+        except (TypeError, ValueError):
+            data = None
+        if not isinstance(data, dict):
+            raise InputError(f"json_str must be a text that to_string returned, not {describe_value(json_str)}")
+        return cls.from_dict(data)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle what `to_dict` saves: a lock and an open store cannot be pickled."""
