@@ -317,7 +317,7 @@ class _ClauseReader:
         return False
 
     def _is_other(self, index: int) -> bool:
-        """Return True for the begin of a person who may have said it: "¿Qué me dijo el médico?"."""
+        """Return True if another person is named there, who may have said it: "¿Qué me dijo el médico?"."""
         is_inside = index < len(self.lows)
         return is_inside and (self.lows[index] in LISTS["other_leads"] or self.tokens[index].text[:1].isupper())
 
