@@ -142,7 +142,7 @@ def tests_torch(session: nox.Session) -> None:
 
 @nox.session(venv_backend="virtualenv")
 def train(session: nox.Session) -> None:
-    """Train the embedder and the reranker; arguments are those of `python -m training`, see training/README.md."""
+    """Train the models of training/; arguments are those of `python -m training`, see training/README.md."""
     pins = "constraints-torch.txt"
     session.install("-c", pins, "torch")
     install(session, ("mem0-core[onnx]",), "tests", pins=(pins,))

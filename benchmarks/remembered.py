@@ -6,7 +6,7 @@ Units are identified by the ids that `add` returned, so that two units that are 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -66,6 +66,13 @@ class Remembered:
         ids = {"|".join(names): memory_id for memory_id, names in self._units.items()}
         for names in units:
             self._memory.feedback(ids[names], True)
+
+    def explain(
+        self, user: str, question: str, recipe: Recipe, limit: int
+    ) -> list[tuple[Sequence[str], Mapping[str, Mapping[str, float]]]]:
+        """Return the units of the best memories, each with the signals of its score."""
+        hits = self._memory.search(question, user_id=user, limit=limit, recipe=recipe, explain=True)["results"]
+        return [(self._units[hit["id"]], hit["explanation"]["signals"]) for hit in hits]
 
     def by(self, recipe: Recipe) -> Search:
         """Return searches by a recipe."""

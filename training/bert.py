@@ -215,7 +215,7 @@ def encode_texts(
 ) -> NDArray[np.float32]:
     """Return unit vectors of texts, (n, dims); equal texts are computed once."""
     unique = list(dict.fromkeys(texts))
-    rows = tokenizer.encode(unique, max_tokens)
+    rows = tokenizer.encode(unique, min(max_tokens, model.config["max_position_embeddings"]))
     vectors = np.zeros((len(rows), model.config["hidden_size"]), np.float32)
     device = next(model.parameters()).device
     was_training = model.training

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from training.evaluate import format_table
-from training.mine import read_examples
 from training.sources import SOURCES
 
 __all__ = ["main", "write_card"]
@@ -24,7 +23,8 @@ questions that it answers. It begins with `{base}` and costs the same.
 ## Training
 
 - Loss: InfoNCE (scale {scale}) over mined and in-batch negatives, and a pull of plain passages towards the frozen
-  vectors with weight {pull}. The last {layers} layers were trained, at a learning rate of {rate}.
+  vectors with weight {pull}. The last {layers} layers were trained, at a learning rate of {rate}; the embeddings of
+  words were not.
 - Steps: {step} of {steps} (the best on validation), {questions} questions each, {seconds:.0f} seconds on {device},
   {threads} thread(s), seed {seed}. Machine: {machine}.
 - Blend: {share:.0%} trained weights, the rest frozen. Share and checkpoint were chosen on the validation split.
@@ -46,7 +46,7 @@ Validation pools, in percent, with 95 % intervals of the difference to the base 
 ## Limits
 
 - English only. Texts beyond 256 tokens are cut.
-- Negatives were mined from pools that were cut, so the figures above are higher than those over whole histories.
+- Validation pools are cut, so the figures above are higher than those over whole histories.
 - One run with one seed. Differences within their interval may not repeat.
 - {worst}
 """
@@ -56,26 +56,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write ``README.md`` into the folder of the model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True, help="folder with run.json and model/")
-    parser.add_argument("--examples", type=Path, required=True)
     parser.add_argument("--figures", type=Path, required=True, help="JSON of training.evaluate")
     parser.add_argument("--product", type=Path, help="JSON of training.product")
     parser.add_argument("--name", default="mem0-minilm")
     options = parser.parse_args(arguments)
     product = None if options.product is None else json.loads(options.product.read_text(encoding="utf-8"))
     figures = json.loads(options.figures.read_text(encoding="utf-8"))
-    print(write_card(options.run, options.name, options.examples, figures, product))
+    print(write_card(options.run, options.name, figures, product))
 
 
-def write_card(
-    run: Path, name: str, examples: Path, figures: Mapping[str, Any], product: Mapping[str, Any] | None
-) -> Path:
+def write_card(run: Path, name: str, figures: Mapping[str, Any], product: Mapping[str, Any] | None) -> Path:
     """Fill the template from the records, write it next to the weights and return its path."""
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     settings = record["options"]
     weights = (run / "model" / "model.safetensors").read_bytes()
-    counts: dict[str, int] = {}
-    for example in read_examples(examples):
-        counts[example.source] = counts.get(example.source, 0) + 1
+    counts: Mapping[str, int] = record["questions"]
     trained: Mapping[str, Any] = next((groups for model, groups in figures.items() if Path(model) == run / "model"), {})
     text = TEMPLATE.format(
         **{key: settings[key] for key in ("scale", "pull", "layers", "rate", "steps", "questions", "seed", "threads")},

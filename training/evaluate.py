@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,16 @@ from training.pools import Pool, Question, read_pools
 from training.runtime import add_device_options, prepare_device
 from training.sources import SOURCES
 
-__all__ = ["Evaluation", "Figure", "evaluate_model", "format_table", "main", "rank_scores", "score_pools"]
+__all__ = [
+    "Evaluation",
+    "Figure",
+    "evaluate_model",
+    "format_table",
+    "main",
+    "rank_places",
+    "rank_scores",
+    "score_pools",
+]
 
 MEASURES = ("R@10", "MRR")
 MAX_DOCUMENT_TOKENS = 128
@@ -52,6 +61,12 @@ class Evaluation:
         """Return the mean over sources, each weighing the same, of R@10 and MRR."""
         names = sorted({one for one in self.sources if kind is None or SOURCES[one].kind == kind})
         return float(np.mean([self.of_source(name).mean() for name in names])) if names else 0.0
+
+    def measures(self, kind: str) -> list[float]:
+        """Return the mean over sources of each measure."""
+        names = sorted({one for one in self.sources if SOURCES[one].kind == kind})
+        means: list[float] = np.mean([self.of_source(name).mean(axis=0) for name in names], axis=0).tolist()
+        return means
 
     def choice_score(self, frozen: Evaluation) -> float:
         """Return the score by which checkpoints are chosen: the mean, reduced by three times the loss of a kind."""
@@ -121,8 +136,13 @@ def rank_scores(scores: NDArray[np.float64], question: Question) -> tuple[float,
     skipped = set(question.masked) - gold
     end = len(scores) if question.before is None else question.before
     order = [int(place) for place in np.argsort(-scores, kind="stable") if place < end and place not in skipped]
+    return rank_places(order, gold)
+
+
+def rank_places(order: Sequence[int], gold: Container[int]) -> tuple[float, float]:
+    """Return R@10 and MRR of a ranking that contains all golds."""
     ranks = [rank for rank, place in enumerate(order, 1) if place in gold]
-    return sum(rank <= 10 for rank in ranks) / len(gold), 1 / ranks[0] if ranks else 0.0
+    return sum(rank <= 10 for rank in ranks) / max(1, len(ranks)), 1 / ranks[0] if ranks else 0.0
 
 
 # --- figures -----------------------------------------------------------------------------------------------------

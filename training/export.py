@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from safetensors.torch import save_file
 
 from training.bert import Bert
 
-__all__ = ["write_folder"]
+__all__ = ["apply_changes", "write_changes", "write_folder"]
 
 _COPIED = ("tokenizer.json", "tokenizer_config.json", "modules.json", "sentence_bert_config.json", "1_Pooling")
 
@@ -36,3 +39,30 @@ def write_folder(model: Bert, base: Path, folder: Path, *, half: bool, extra: di
     tensors = {**model.state_dict(), **(extra or {})}
     stored = {name: (one.half() if half else one).contiguous().cpu() for name, one in tensors.items()}
     save_file(stored, folder / "model.safetensors", {"format": "pt"})
+
+
+def write_changes(state: Mapping[str, Any], original: Mapping[str, Any], file: Path) -> None:
+    """Write by how much a state differs from the one it began with, as int8 with a scale per row.
+
+    The rounding is a 127th of the largest change of a row, so a small file carries the weights almost exactly.
+    """
+    arrays: dict[str, Any] = {}
+    for name, tensor in state.items():
+        change = tensor.detach().float().cpu().numpy()
+        if name in original:
+            change = change - original[name].float().cpu().numpy()
+        if change.any():
+            scale = np.maximum(np.abs(change).max(axis=-1, keepdims=True), 1e-12) / 127
+            arrays[name] = np.rint(change / scale).astype(np.int8)
+            arrays[f"{name}:scale"] = scale.astype(np.float32)
+    np.savez_compressed(file, **arrays)
+
+
+def apply_changes(file: Path, original: Mapping[str, Any], share: float = 1.0) -> dict[str, Any]:
+    """Return a state with `share` of the changes of a file; tensors that only the file has are taken whole."""
+    state = {name: tensor.clone() for name, tensor in original.items()}
+    with np.load(file) as arrays:
+        for name in (one for one in arrays.files if not one.endswith(":scale")):
+            change = torch.from_numpy(arrays[name].astype(np.float32) * arrays[f"{name}:scale"])
+            state[name] = state[name].float() + share * change if name in state else change
+    return state

@@ -19,7 +19,7 @@ from training.sources import SOURCES, Source, read_source
 
 __all__ = ["Pool", "Question", "Unit", "draw_pools", "main", "read_pools", "remove_names", "write_pools"]
 
-_MAX_GOLDS_KEPT = 3  # of one question in a training pool; a span of ten turns would crowd out other units
+_MAX_GOLDS_KEPT = 10  # of one question in a training pool; a span of a hundred turns would crowd out other units
 _MAX_SPEAKERS = 40  # in a busy channel the speakers of the whole pool would remove ordinary words from a question
 _ROLES = frozenset({"", "user", "assistant"})
 _MIN_NAME_CHARS = 3
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    present = [one for one in SOURCES.values() if (options.data / f"{one.name}.jsonl.gz").exists()]
+    present = [one for one in SOURCES.values() if one.own or (options.data / f"{one.name}.jsonl.gz").exists()]
     training = [one for one in present if options.share_alike or not one.share_alike]
     drawn = {
         "train": [
