@@ -57,7 +57,7 @@ def measure(plan: Plan) -> Report:
 
 
 def real_embedder(provider: str = "onnx") -> Embedder | None:
-    """Return MiniLM, or None if its weights or libraries are missing."""
+    """Return the default embedder, or None if its weights or libraries are missing."""
     embedder: Embedder = build_component("embedder", provider)
     try:
         embedder.embed(["warm up"])
@@ -228,7 +228,7 @@ def _with_real_embedder(
     name: str,
 ) -> None:
     """Measure on the same stores with the real embedder: cost does not depend on the meaning of stored vectors."""
-    section = "add, and search by recipe mem0, with all-MiniLM-L6-v2 (onnxruntime), durability='full'"
+    section = "add, and search by recipe mem0, with mem0-minilm (onnxruntime), durability='full'"
     real = real_embedder()
     if real is None:
         report.skip(section, "the weights or libraries of OnnxEmbedder are not installed")

@@ -26,7 +26,7 @@ from mem0_core.views import MemoryFiles
 from mem0_langchain import MemoryMiddleware
 from mem0_langchain.deepagents import Mem0Backend
 
-# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
+# mem0-minilm if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 
 

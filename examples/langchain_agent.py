@@ -24,7 +24,7 @@ from langchain_core.messages import BaseMessage
 from mem0_core import Memory
 from mem0_langchain import MemoryMiddleware
 
-# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
+# mem0-minilm if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 
 

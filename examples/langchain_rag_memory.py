@@ -32,7 +32,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from mem0_core import Memory
 from mem0_langchain import Mem0ChatMessageHistory, Mem0Retriever
 
-# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
+# mem0-minilm if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 HANDBOOK = [
     "The office in Porto opens at nine and closes at six.",

@@ -28,7 +28,7 @@ from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrou
 from mem0_core import Memory
 from mem0_langchain import Mem0Compressor, Mem0Retriever
 
-# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
+# mem0-minilm if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 MANUAL = [
     "The machine needs descaling every two months.",

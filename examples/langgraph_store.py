@@ -26,7 +26,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from mem0_core import Memory
 from mem0_langchain.langgraph import Mem0Store, encode_label
 
-# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
+# mem0-minilm if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 
 

@@ -22,7 +22,7 @@ from langgraph.graph.state import CompiledStateGraph
 from mem0_core import Memory, MemoryDict
 from mem0_langchain.langgraph import RecallNode, RememberNode, format_memory_prompt
 
-# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
+# mem0-minilm if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 MODEL = os.environ.get("MEM0_EXAMPLE_MODEL")
 

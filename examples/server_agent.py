@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
+# mem0-minilm if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 
 COMMAND = [sys.executable, "-m", "mem0_core.cli"]

@@ -29,6 +29,7 @@ __all__ = [
     "write_exported_network",
     "write_model_folder",
     "write_safetensors",
+    "write_shared_folders",
     "write_tokenizer",
 ]
 
@@ -90,6 +91,19 @@ def half_precision_variants(weights: Weights) -> Iterator[tuple[str, Weights, We
     # bfloat16 is the upper half of a float32.
     brain = {n: (t.view(np.uint32) >> 16).astype(np.uint16) if n in floats else t for n, t in weights.items()}
     yield "brain", brain, {name: (brain[name].astype(np.uint32) << 16).view(np.float32) for name in floats}
+
+
+def write_shared_folders(path: Path) -> tuple[Path, Weights]:
+    """Write a base and a model that has layers of its own and the embeddings of the base.
+
+    Returns:
+        The folder of the model, and the weights that it consists of.
+    """
+    base, own = random_weights(), random_weights(5, layers=1)
+    layers = {name: tensor for name, tensor in own.items() if name.startswith("encoder.")}
+    write_model_folder(path / "base", base)
+    folder = write_model_folder(path / "trained", layers, base="../base/model.safetensors")
+    return folder, {name: tensor for name, tensor in base.items() if name.startswith("embeddings.")} | layers
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:

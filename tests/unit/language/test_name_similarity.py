@@ -34,7 +34,7 @@ KINDS = ("entity", "relationship")
 
 @pytest.fixture(scope="module")
 def judged() -> list[tuple[dict[str, Any], NameSimilarity]]:
-    """Every pair, as the default embedder (all-MiniLM-L6-v2) and the rules see it."""
+    """Every pair, as the default embedder (mem0-minilm) and the rules see it."""
     embedder = OnnxEmbedder()
     found = []
     for pair in PAIRS:

@@ -220,6 +220,7 @@ def test_the_packaged_vocabulary_is_searched_before_it_is_parsed() -> None:
 @needs_weights
 def test_the_real_weights_give_the_vectors_of_onnxruntime(tmp_path: Path) -> None:
     texts = [*ODD_TEXTS, "climbing " * 400, "The weather is lovely today.", "It's so sunny outside!"]
-    ours = NumpyEmbedder().embed(texts)
-    np.testing.assert_allclose(ours, OnnxEmbedder(cache_dir=tmp_path).embed(texts), atol=2e-6)
+    for model in ("mem0-minilm", "all-MiniLM-L6-v2"):
+        ours = NumpyEmbedder(model).embed(texts)
+        np.testing.assert_allclose(ours, OnnxEmbedder(model, cache_dir=tmp_path).embed(texts), atol=2e-6)
     assert abs(ours[-1] @ ours[-2] - 0.6660) < 2e-4  # as its authors publish

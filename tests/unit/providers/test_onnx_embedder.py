@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -21,7 +22,9 @@ from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Embedder
 from mem0_core.providers import _bert, _local_embedder
 from mem0_core.providers._bert import ModelFolder
+from mem0_core.providers._local_embedder import LocalEmbedder
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MINILM_HALF_SHA256, compute_sha256
+from mem0_core.providers.numpy_embedder import BriefNumpyEmbedder, NumpyEmbedder
 from mem0_core.providers.onnx import OnnxEmbedder
 from tests.support import run_python
 from tests.tiny_bert import (
@@ -34,6 +37,8 @@ from tests.tiny_bert import (
     tokenize_text,
     write_exported_network,
     write_model_folder,
+    write_safetensors,
+    write_shared_folders,
     write_tokenizer,
 )
 
@@ -101,6 +106,22 @@ def test_weights_under_a_prefix_in_half_precision_and_without_a_config(tmp_path:
         np.testing.assert_allclose(
             vectors, compute_expected_vectors(folder, SAMPLE_TEXTS, meant, heads=12, eps=1e-12), atol=1e-4
         )
+
+
+@pytest.mark.parametrize("make", [OnnxEmbedder, NumpyEmbedder, BriefNumpyEmbedder])
+def test_a_model_shares_the_embeddings_of_its_base(
+    tmp_path: Path, cache: Path, make: Callable[..., LocalEmbedder]
+) -> None:
+    folder, weights = write_shared_folders(tmp_path)
+    embedder = make(path=folder, cache_dir=cache)
+    expected = compute_expected_vectors(folder, SAMPLE_TEXTS, weights)
+    np.testing.assert_allclose(embedder.embed(SAMPLE_TEXTS), expected, atol=1e-5)
+    name = embedder.name
+    write_safetensors(tmp_path / "base" / "model.safetensors", random_weights(7))
+    assert make(path=folder).name != name
+    (tmp_path / "base" / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match=r"base in .*config.json names .*, which does not exist"):
+        make(path=folder).embed(["alice"])
 
 
 def test_results_come_in_input_order_whatever_the_batch(tiny: Path, cache: Path) -> None:
@@ -176,7 +197,7 @@ heavy = {"onnx", "onnxruntime", "tokenizers", "torch", "huggingface_hub", "sente
 from mem0_core.providers.onnx import OnnxEmbedder
 default = OnnxEmbedder(cache_dir=sys.argv[2])
 embedder = OnnxEmbedder(path=sys.argv[1], cache_dir=sys.argv[2])
-assert (default.name, default.dims) == ("all-MiniLM-L6-v2", 384)
+assert (default.name, default.dims) == ("mem0-minilm", 384)
 assert embedder.name.startswith("tiny-bert-") and embedder.dims == 24
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 assert not Path(sys.argv[2]).exists()
@@ -228,7 +249,7 @@ def test_the_cache_lies_where_the_platform_keeps_them(tiny: Path, tmp_path: Path
     assert _bert.resolve_cache_folder(None).is_relative_to(Path.home())
 
 
-def test_other_weights_or_settings_get_another_graph_and_name(tmp_path: Path, cache: Path) -> None:
+def test_other_weights_get_another_name_and_other_settings_another_graph_too(tmp_path: Path, cache: Path) -> None:
     folders = [
         write_model_folder(tmp_path / "a" / "model"),
         write_model_folder(tmp_path / "b" / "model"),
@@ -242,7 +263,7 @@ def test_other_weights_or_settings_get_another_graph_and_name(tmp_path: Path, ca
     assert all(name.startswith("model-") for name in names)
     vectors = [embedder.embed(["alice"]) for embedder in embedders]
     np.testing.assert_array_equal(vectors[0], vectors[1])
-    assert len(list(cache.iterdir())) == 3
+    assert len(list(cache.iterdir())) == 2
     assert np.abs(vectors[0] - vectors[2]).max() > 0.01 < np.abs(vectors[0] - vectors[3]).max()
 
 
@@ -410,7 +431,7 @@ def fake_package(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
 
 def test_a_package_without_weights_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_package(monkeypatch, tmp_path)
-    with pytest.raises(ConfigError, match="pip install --force-reinstall mem0-models"):
+    with pytest.raises(ConfigError, match="pip install --upgrade --force-reinstall mem0-models"):
         OnnxEmbedder(cache_dir=tmp_path).embed(["alice"])
 
 
@@ -429,8 +450,10 @@ def test_without_weights_nothing_is_downloaded_unless_that_is_allowed(
 
     monkeypatch.setattr(hub, "snapshot_download", snapshot_download)
     monkeypatch.delenv("MEM0_CORE_DOWNLOAD", raising=False)
+    with pytest.raises(ConfigError, match=r"no weights of 'mem0-minilm' .* pip install mem0-models"):
+        OnnxEmbedder(download=True).embed(["alice"])
     with pytest.raises(ConfigError, match=r"pip install mem0-models .*MEM0_CORE_DOWNLOAD=1"):
-        OnnxEmbedder().embed(["alice"])
+        OnnxEmbedder("all-MiniLM-L6-v2").embed(["alice"])
     with pytest.raises(ModelError, match="the hub gave no model 'someone/else'"):
         OnnxEmbedder("someone/else").embed(["alice"])
     with pytest.raises(ConfigError, match="no weights of 'someone/tiny'"):
@@ -440,9 +463,9 @@ def test_without_weights_nothing_is_downloaded_unless_that_is_allowed(
     embedder = OnnxEmbedder("someone/tiny")
     assert embedder.name.startswith("tiny-")
     assert embedder.embed(["alice"]).shape == (1, 24)
-    assert len(OnnxEmbedder(download=True).embed(["alice"])) == 1
+    assert len(OnnxEmbedder("all-MiniLM-L6-v2", download=True).embed(["alice"])) == 1
     monkeypatch.setenv("MEM0_CORE_DOWNLOAD", "1")
-    assert len(OnnxEmbedder().embed(["alice"])) == 1
+    assert len(OnnxEmbedder("all-MiniLM-L6-v2").embed(["alice"])) == 1
     assert asked[-2:] == [(minilm, False), (minilm, False)]
 
 
@@ -463,7 +486,7 @@ def test_without_the_library_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture(scope="module")
 def minilm(tmp_path_factory: pytest.TempPathFactory) -> OnnxEmbedder:
-    return OnnxEmbedder(cache_dir=tmp_path_factory.mktemp("minilm"))
+    return OnnxEmbedder("all-MiniLM-L6-v2", cache_dir=tmp_path_factory.mktemp("minilm"))
 
 
 @needs_weights
@@ -473,16 +496,18 @@ def test_the_similarities_that_its_authors_publish(minilm: OnnxEmbedder) -> None
     np.testing.assert_allclose(vectors @ vectors.T, expected, atol=2e-4)
 
 
+def read_half_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
+    content = (folder / "model.safetensors").read_bytes()
+    return {
+        name: np.frombuffer(content, np.float16, tensor.length // 2, tensor.offset).reshape(tensor.shape).astype("f4")
+        for name, tensor in _bert._read_safetensors(folder / "model.safetensors").items()
+    }
+
+
 @needs_weights
 def test_the_real_weights_agree_with_the_oracle(minilm: OnnxEmbedder) -> None:
     assert REAL is not None
-    tensors = _bert._read_safetensors(REAL / "model.safetensors")
-    with (REAL / "model.safetensors").open("rb") as file:
-        weights = {}
-        for name, tensor in tensors.items():
-            file.seek(tensor.offset)
-            stored = np.frombuffer(file.read(tensor.length), np.float16).reshape(tensor.shape)
-            weights[name] = stored.astype(np.float32)
+    weights = read_half_weights(REAL)
     texts = ["Alice likes climbing.", "Ünïcödé naïve café 😀 我喜欢爬山", ""]
     expected = compute_expected_vectors(REAL, texts, weights, limit=256, heads=12, eps=1e-12)
     np.testing.assert_allclose(minilm.embed(texts), expected, atol=1e-5)
@@ -499,6 +524,22 @@ def test_a_folder_with_the_known_weights_is_the_same_space(minilm: OnnxEmbedder,
     named = OnnxEmbedder("sentence-transformers/all-MiniLM-L6-v2", cache_dir=tmp_path / "cache")
     np.testing.assert_array_equal(named.embed(["alice"]), minilm.embed(["alice"]))
     assert compute_sha256(REAL / "model.safetensors") == MINILM_HALF_SHA256
+
+
+@needs_weights
+def test_the_default_model_agrees_with_the_oracle(tmp_path: Path) -> None:
+    assert REAL is not None
+    folder = REAL.parent / "mem0_minilm"
+    weights = read_half_weights(REAL) | read_half_weights(folder)
+    texts = ["Alice likes climbing.", "Ünïcödé naïve café 😀 我喜欢爬山", ""]
+    embedder = OnnxEmbedder(cache_dir=tmp_path)
+    expected = compute_expected_vectors(folder, texts, weights, limit=256, heads=12, eps=1e-12)
+    np.testing.assert_allclose(embedder.embed(texts), expected, atol=1e-5)
+    linked = tmp_path / "copy"
+    linked.symlink_to(folder, target_is_directory=True)
+    copy = OnnxEmbedder(path=linked, cache_dir=tmp_path)
+    assert (copy.name, copy.dims) == (embedder.name, embedder.dims) == ("mem0-minilm", 384)
+    np.testing.assert_array_equal(copy.embed(texts), embedder.embed(texts))
 
 
 @needs_weights

@@ -31,6 +31,7 @@ from tests.tiny_bert import (
     tokenize_text,
     write_exported_network,
     write_model_folder,
+    write_shared_folders,
 )
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("openvino", "onnx", "onnxruntime", "tokenizers"))
@@ -188,11 +189,16 @@ class TestOpenVino:
         assert told == "None\n"
         assert not list(home.iterdir()), "OpenVINO keeps an id of its user in ~/intel when its telemetry is on"
 
+    def test_a_model_shares_the_embeddings_of_its_base(self, tmp_path: Path, cache: Path) -> None:
+        folder, weights = write_shared_folders(tmp_path)
+        vectors = OpenVinoEmbedder(path=folder, cache_dir=cache, precision="f32").embed(SAMPLE_TEXTS)
+        np.testing.assert_allclose(vectors, compute_expected_vectors(folder, SAMPLE_TEXTS, weights), atol=1e-5)
+
     @needs_weights
     def test_the_real_weights_agree_with_onnxruntime(self, tmp_path: Path) -> None:
         ours, theirs = OpenVinoEmbedder(cache_dir=tmp_path), OnnxEmbedder(cache_dir=tmp_path)
         exact = OpenVinoEmbedder(cache_dir=tmp_path, precision="f32")
-        assert ours.name == theirs.name == "all-MiniLM-L6-v2"
+        assert ours.name == theirs.name == "mem0-minilm"
         texts = ["Alice likes climbing.", "Ünïcödé naïve café 😀 我喜欢爬山", "", "climbing " * 1000]
         texts += [f"In {year} {name} moved to {place}." for year in range(1990, 2000) for name in ("Ann", "Bob")
                   for place in ("Porto", "Oslo", "Kyoto")]  # fmt: skip

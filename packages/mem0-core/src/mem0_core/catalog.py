@@ -212,6 +212,7 @@ _MODELS: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "embedder": (
+        (r"(mem0-minilm|(?-i:all-MiniLM-L6-v2))$", "local"),
         (r"text-embedding-(3|ada)\b", "openai"),
         (r"text-embedding-00\d|gemini-embedding|embedding-001", "gemini"),
         (r"embed-(english|multilingual|v\d)", "cohere"),

@@ -269,7 +269,8 @@ class MemoryConfig(Settings):
     llm: Any = key(_component_reader("llm"), default=None)
     """The chat model; without one, messages are stored verbatim."""
     embedder: Any = key(_component_reader("embedder"), default=None)
-    """The embedding model; by default all-MiniLM-L6-v2 from the package mem0-models."""
+    """The embedding model; by default mem0-minilm from the package mem0-models, or all-MiniLM-L6-v2 in a store with
+    vectors of that model."""
     store: ComponentConfig | None = key(optional(_read_store), default=None)
     """The primary store, in place of a SQLite file: a URL, ``postgresql://user:password@host/database``, or
     ``{"provider": "postgres", "config": {"url": ..., "schema": ...}}``; see `stores.postgres.PostgresStore`."""

@@ -26,6 +26,7 @@ from mem0_core.api.factory import (
     build_vector_index,
     build_worker_settings,
     check_graph_support,
+    match_store,
     refuse_plain_projections,
     resolve_component,
     resolve_graph,
@@ -111,6 +112,7 @@ class MemoryRuntime:
         given_store = None if isinstance(store, (str, Path, Mapping)) else store
         self._is_given_store = given_store is not None
         self._store: MemoryStore = resolve_store(given_store, self.config, keys)
+        self._embedder = match_store(self._embedder, self._store)
         is_requested = graph is not None or self.config.graph_store is not None
         self._graph_config = check_graph_support(self._store, self._graph_config, is_requested=is_requested)
         self._index: VectorIndex | None = self._adapt_index(index)

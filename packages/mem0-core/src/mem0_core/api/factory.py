@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mem0_core._system.files import validate_path
 from mem0_core.catalog import (
@@ -25,7 +25,7 @@ from mem0_core.config import (
     parse_graph_config,
 )
 from mem0_core.domain.suggestions import describe_value
-from mem0_core.errors import CapabilityError, ConfigError, StoreError
+from mem0_core.errors import CapabilityError, ConfigError, Mem0Error, StoreError
 from mem0_core.ingest.worker import WorkerSettings
 from mem0_core.interfaces import (
     ChatModel,
@@ -52,6 +52,7 @@ __all__ = [
     "build_worker_settings",
     "check_graph_support",
     "llm_reranker",
+    "match_store",
     "open_store",
     "refuse_plain_projections",
     "resolve_component",
@@ -117,6 +118,18 @@ def _check_kind_parameter(embedder: Any) -> None:
             f"embedder: {type(embedder).__name__}.embed() has no argument 'kind'; accept kind=\"document\" and"
             ' kind="query": def embed(self, texts, *, kind="document")'
         )
+
+
+def match_store(embedder: Embedder, store: MemoryStore) -> Embedder:
+    """Return the embedder for a store: the packaged model of its vectors, unless `embedder` names another model."""
+    if inspect.getattr_static(embedder, "for_space", None) is None:
+        return embedder
+    try:
+        held = store.embedding_space()
+    except Mem0Error:  # reported by the first call that needs the vectors
+        return embedder
+    matched: Embedder = embedder if held is None else cast(Any, embedder).for_space(held[0])
+    return matched
 
 
 def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:

@@ -130,6 +130,8 @@ def load_config(options: argparse.Namespace) -> MemoryConfig:
     if options.store_url is not None:
         changes["store"] = postgres_config(options.store_url)
     config = read_config(options.config)
+    if (embedder := getattr(options, "new_embedder", None)) is not None:
+        changes["embedder"] = embedder
     config = config.replace(**changes)
     if _is_short(options):
         config = config.replace(**_fast_components(config))

@@ -312,7 +312,10 @@ def _add_edit_commands(add_command: _AddCommand) -> None:
     flush.add_argument("--timeout", type=float, metavar="SECONDS", help="maximum seconds to wait (default: no limit)")
     retry = add_command("retry", "process a failed job again", run.retry, show.format_message)
     retry.add_argument("job_id", metavar="JOB", help="id of the job, from `mem0-core pending`")
-    add_command("rebuild", "embed every memory again with the configured embedder", run.rebuild, show.format_message)
+    rebuild = add_command(
+        "rebuild", "embed every memory again with the configured embedder", run.rebuild, show.format_message
+    )
+    rebuild.add_argument("--embedder", dest="new_embedder", metavar="NAME", help="embedder of the store from now on")
 
 
 def _add_query_edit_commands(add_command: _AddCommand, delete: argparse.ArgumentParser) -> None:

@@ -35,7 +35,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "pending": ("mem0-core pending --user maya",),
     "flush": ("mem0-core flush --timeout 60",),
     "retry": ("mem0-core retry 3",),
-    "rebuild": ("mem0-core rebuild --config new-embedder.yaml",),
+    "rebuild": ("mem0-core rebuild --embedder mem0-minilm",),
     "relations": ("mem0-core relations --user maya --ended", "mem0-core relations --user maya --as-of 2025-05-01"),
     "traverse": ('mem0-core traverse "my sister\'s dog" --user maya',),
     "query": (

@@ -1,7 +1,8 @@
 """BERT as an ONNX graph, built over the weights of a sentence-transformers folder.
 
 The graph has some 20 kB and refers to the weights in ``model.safetensors``. So nothing is converted, loading takes a
-fraction of a second, and processes share the pages of the file. `OnnxEmbedder` and `OpenVinoEmbedder` run the graph;
+fraction of a second, and processes share the pages of the file. A model may share the embeddings of another one, in a
+second file that ``base`` in its ``config.json`` names. `OnnxEmbedder` and `OpenVinoEmbedder` run the graph;
 `NumpyBert` computes the same network without one.
 """
 
@@ -11,6 +12,7 @@ import hashlib
 import json
 import logging
 import math
+import mmap
 import os
 import re
 import sys
@@ -25,7 +27,7 @@ from mem0_core._system.records import dataclass
 from mem0_core.errors import ConfigError
 from mem0_core.providers import _onnx_format as onnx
 from mem0_core.providers._model_folder import (
-    compute_sha256,
+    find_base,
     name_embedding_space,
     read_json,
     read_max_tokens,
@@ -40,6 +42,7 @@ __all__ = [
     "WeightStorage",
     "count_heads",
     "load_or_build_graph",
+    "map_files",
     "read_activation",
     "read_model_folder",
     "require_tensor",
@@ -58,8 +61,9 @@ IR_VERSION = 10  # onnxruntime reads it since 1.18
 
 
 class TensorSpec(NamedTuple):
-    """Type, shape and position of a tensor in its safetensors file; `offset` and `length` in bytes."""
+    """Type, shape and position of a tensor in a safetensors file; `offset` and `length` in bytes."""
 
+    file: Path
     dtype: str
     shape: tuple[int, ...]
     offset: int
@@ -72,7 +76,7 @@ class ModelFolder:
 
     Attributes:
         weights: the safetensors or ONNX file, with symbolic links resolved (onnxruntime refuses those of the hub).
-        tensors: the tensors of the safetensors file by name; None for an ONNX file.
+        tensors: the tensors by name, of the safetensors file and of that of its base; None for an ONNX file.
     """
 
     path: Path
@@ -84,6 +88,16 @@ class ModelFolder:
     pooling: str
     max_tokens: int
     pad_token_id: int
+
+    @property
+    def files(self) -> list[Path]:
+        """The files with the tensors."""
+        return sorted({tensor.file for tensor in (self.tensors or {}).values()} or {self.weights})
+
+    @property
+    def root(self) -> Path:
+        """The folder that contains all `files`."""
+        return Path(os.path.commonpath([file.parent for file in self.files]))
 
     @property
     def layer_count(self) -> int:
@@ -109,7 +123,7 @@ def read_model_folder(path: Path, label: str, max_tokens: int, *, name: str | No
         raise ConfigError(f"{path} has no tokenizer.json")
     pooling = _read_pooling(path)
     weights = _find_weights(path, config)
-    tensors = _read_safetensors(weights) if weights.suffix != ".onnx" else None
+    tensors = _read_tensors(path, weights) if weights.suffix != ".onnx" else None
     limits = [max_tokens, read_max_tokens(path)]
     if tensors is None:
         dims = config.get("hidden_size")
@@ -160,6 +174,13 @@ def _read_pooling(path: Path) -> str:
     return mode
 
 
+def _read_tensors(path: Path, weights: Path) -> dict[str, TensorSpec]:
+    """Read the tensors of `weights`, and the embeddings that the model shares with its base, if it has one."""
+    base = find_base(path)
+    shared = {} if base is None else _read_safetensors(base)
+    return {name: one for name, one in shared.items() if name.startswith("embeddings.")} | _read_safetensors(weights)
+
+
 def _read_safetensors(path: Path) -> dict[str, TensorSpec]:
     """Read the header of a safetensors file: 8 bytes of header length, the header in JSON, the raw data."""
     size = path.stat().st_size
@@ -174,7 +195,9 @@ def _read_safetensors(path: Path) -> dict[str, TensorSpec]:
         entries.pop("__metadata__", None)
         tensors = {
             # A model saved with a head prefixes the network's tensors.
-            name.removeprefix("bert."): TensorSpec(entry["dtype"], tuple(entry["shape"]), start + begin, end - begin)
+            name.removeprefix("bert."): TensorSpec(
+                path, entry["dtype"], tuple(entry["shape"]), start + begin, end - begin
+            )
             for name, entry in entries.items()
             for begin, end in [entry["data_offsets"]]
         }
@@ -183,6 +206,15 @@ def _read_safetensors(path: Path) -> dict[str, TensorSpec]:
     if any(tensor.offset + tensor.length > size for tensor in tensors.values()):
         raise ConfigError(f"{path} is truncated")
     return tensors
+
+
+def map_files(folder: ModelFolder, access: int) -> dict[Path, mmap.mmap]:
+    """Map the files with the tensors into memory."""
+    mappings = {}
+    for path in folder.files:
+        with path.open("rb") as file:
+            mappings[path] = mmap.mmap(file.fileno(), 0, access=access)
+    return mappings
 
 
 def require_tensor(tensors: Mapping[str, TensorSpec], name: str, weights: Path) -> TensorSpec:
@@ -221,8 +253,10 @@ def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage
     A cache file is the graph followed by its SHA-256, so that a truncated one is detected and rebuilt.
     """
     config = {key: folder.config.get(key) for key in ("num_attention_heads", "layer_norm_eps", "hidden_act")}
-    file_of_weights = compute_sha256(folder.weights), folder.weights.name
-    key = repr((GRAPH_VERSION, *file_of_weights, sorted(config.items()), folder.pooling, weights))
+    assert folder.tensors is not None
+    # Where each tensor is stored; its values are no part of the graph.
+    layout = [(name, one.file.relative_to(folder.root).as_posix(), *one[1:]) for name, one in folder.tensors.items()]
+    key = repr((GRAPH_VERSION, sorted(layout), sorted(config.items()), folder.pooling, weights))
     file = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.graph"
     try:
         content = file.read_bytes()
@@ -258,6 +292,7 @@ class _BertGraph:
         assert folder.tensors is not None
         self._tensors = folder.tensors
         self._weights = folder.weights
+        self._root = folder.root
         self._dims = folder.dims
         self._heads = count_heads(folder)
         self._epsilon = float(folder.config.get("layer_norm_eps", 1e-12))
@@ -360,12 +395,12 @@ class _BertGraph:
         tensor = require_tensor(self._tensors, name, self._weights)
         kind = {"F32": onnx.FLOAT, "F16": onnx.FLOAT16, "BF16": onnx.BFLOAT16}.get(tensor.dtype)
         if kind is None:
-            raise ConfigError(f"{self._weights}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
+            raise ConfigError(f"{tensor.file}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
         if self._weight_inputs is not None:
             self._weight_inputs[name] = onnx.value_info(name, kind, tensor.shape)
         elif name not in self._constants:
-            place = self._weights.name, tensor.offset, tensor.length
-            self._constants[name] = onnx.external_tensor(name, kind, tensor.shape, *place)
+            file = tensor.file.relative_to(self._root).as_posix()
+            self._constants[name] = onnx.external_tensor(name, kind, tensor.shape, file, tensor.offset, tensor.length)
         return name if kind == onnx.FLOAT else self._add_node("Cast", name, to=onnx.FLOAT)
 
     def _add_ints(self, *values: int) -> str:

@@ -13,22 +13,24 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_cache_folder
-from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MINILM
+from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_MINILM, MINILM
 from mem0_core.providers._wordpiece import WordPiece
 
 __all__ = ["EmbeddingRuntime", "LocalEmbedder", "import_extra"]
 
-MINILM_DIMS = 384
 WEIGHTS_PACKAGE = "mem0_models"
-WEIGHTS_FOLDER = "all_minilm_l6_v2"
+PACKAGED_MODELS = {MEM0_MINILM: "mem0_minilm", MINILM: "all_minilm_l6_v2"}
+"""Models of the package of weights, each with its folder; the first is the default."""
+PACKAGED_DIMS = 384
 DOWNLOAD_VARIABLE = "MEM0_CORE_DOWNLOAD"
 
 INLINE_MAX_TOKENS = 128
@@ -63,13 +65,14 @@ class LocalEmbedder(ABC):
 
     1. `path`: a folder with ``tokenizer.json`` and ``model.safetensors`` (BERT), or with ``model.onnx`` or
        ``onnx/model.onnx`` (any network with one vector per text, or with token vectors to pool);
-    2. for all-MiniLM-L6-v2, the package ``mem0-models``, which mem0-core requires;
-    3. the cache of the Hugging Face hub;
+    2. for mem0-minilm and all-MiniLM-L6-v2, the package ``mem0-models``, which mem0-core requires;
+    3. the cache of the Hugging Face hub (which has no mem0-minilm);
     4. the hub itself, with a progress bar, if `download` is True. By default, it is True for a model with an owner
        (``"sentence-transformers/all-MiniLM-L6-v2"``) and with ``MEM0_CORE_DOWNLOAD=1`` in the environment.
 
     Args:
-        model: name of the model; ignored with `path`.
+        model: name of the model; ignored with `path`. None is mem0-minilm, and all-MiniLM-L6-v2 in a `Memory` whose
+            store has vectors of that model.
         path: a local folder.
         cache_dir: folder of built graphs, 20 kB each. Default: ``mem0-core`` in the platform's cache folder
             (``$XDG_CACHE_HOME`` if set). If it is not writable, each process spends 0.2 s to build the graph.
@@ -86,7 +89,7 @@ class LocalEmbedder(ABC):
 
     def __init__(
         self,
-        model: str = MINILM,
+        model: str | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
@@ -98,7 +101,8 @@ class LocalEmbedder(ABC):
             raise ConfigError(f"threads must be at least 1, not {threads}")
         if max_tokens < 3:
             raise ConfigError(f"max_tokens must be at least 3 (two are taken by markers), not {max_tokens}")
-        self._model_name = model
+        self._is_default = model is None and path is None
+        self._model_name = model or MEM0_MINILM
         self._path = None if path is None else Path(path).expanduser()
         self._cache = resolve_cache_folder(cache_dir)
         self._threads = threads
@@ -113,12 +117,24 @@ class LocalEmbedder(ABC):
 
     @property
     def name(self) -> str:
-        """``all-MiniLM-L6-v2``, or the folder's name and a short hash of its weights (read once)."""
-        return MINILM if self._is_minilm else self._read_model_folder().name
+        """The name of a packaged model, or the folder's name and a short hash of its weights (read once)."""
+        return self._packaged_name or self._read_model_folder().name
 
     @property
     def dims(self) -> int:
-        return MINILM_DIMS if self._is_minilm else self._read_model_folder().dims
+        return PACKAGED_DIMS if self._packaged_name else self._read_model_folder().dims
+
+    def for_space(self, name: str) -> Self:
+        """Return an embedder for a store with vectors of the embedder `name`.
+
+        That is one with the packaged model of that name if this one was made without a model, and else this one.
+        """
+        if not self._is_default or name == self._model_name or name not in PACKAGED_MODELS:
+            return self
+        other = copy(self)
+        other._model_name = name
+        other._lock, other._folder, other._network = threading.RLock(), None, None
+        return other
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` has no effect.
@@ -130,8 +146,9 @@ class LocalEmbedder(ABC):
         return self._ensure_loaded().embed(texts)
 
     @property
-    def _is_minilm(self) -> bool:
-        return self._path is None and self._model_name.removeprefix("sentence-transformers/") == MINILM
+    def _packaged_name(self) -> str | None:
+        name = self._model_name.removeprefix("sentence-transformers/")
+        return name if self._path is None and name in PACKAGED_MODELS else None
 
     def _read_model_folder(self) -> ModelFolder:
         with self._lock:
@@ -144,9 +161,12 @@ class LocalEmbedder(ABC):
             if not self._path.is_dir():
                 raise ConfigError(f"path: there is no folder {str(self._path)!r}")
             return read_model_folder(self._path, self._path.resolve().name, self._max_tokens)
-        if self._is_minilm and (packaged := _find_packaged_model()):
+        name = self._packaged_name
+        if name is not None and (packaged := _find_packaged_model(name)):
             # pip has verified the files, and to hash the weights would take as long as to load them.
-            return read_model_folder(packaged, MINILM, self._max_tokens, name=MINILM)
+            return read_model_folder(packaged, name, self._max_tokens, name=name)
+        if name == MEM0_MINILM:
+            raise ConfigError(f"no weights of {name!r} on this machine: pip install mem0-models")
         folder = _find_on_hub(self._model_name, self._download)
         return read_model_folder(folder, self._model_name.rpartition("/")[2], self._max_tokens)
 
@@ -168,18 +188,18 @@ class LocalEmbedder(ABC):
 # --- weights -----------------------------------------------------------------------------------------------------
 
 
-def _find_packaged_model() -> Path | None:
-    """Find the model folder of the package of weights without importing it."""
+def _find_packaged_model(name: str) -> Path | None:
+    """Find the folder of a model in the package of weights without importing it."""
     spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
-    folder = Path(spec.submodule_search_locations[0]) / WEIGHTS_FOLDER
+    folder = Path(spec.submodule_search_locations[0]) / PACKAGED_MODELS[name]
     if not (folder / "model.safetensors").is_file():
         raise ConfigError(f"the package mem0-models lacks {folder / 'model.safetensors'}: {_INSTALL_WEIGHTS}")
     return folder
 
 
-_INSTALL_WEIGHTS = "pip install --force-reinstall mem0-models"
+_INSTALL_WEIGHTS = "pip install --upgrade --force-reinstall mem0-models"
 HUB_FILES = ["*.json", "*/config.json", "model.safetensors"]
 
 

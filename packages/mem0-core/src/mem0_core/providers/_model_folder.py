@@ -13,10 +13,13 @@ from mem0_core.errors import ConfigError
 
 __all__ = [
     "MAX_CHARS_PER_TOKEN",
+    "MEM0_MINILM",
+    "MEM0_MINILM_SHA256",
     "MINILM",
     "MINILM_HALF_SHA256",
     "MINILM_SHA256",
     "compute_sha256",
+    "find_base",
     "name_embedding_space",
     "read_json",
     "read_max_tokens",
@@ -24,11 +27,21 @@ __all__ = [
     "read_pooling_mode",
 ]
 
+MEM0_MINILM = "mem0-minilm"
+"""The default embedding model, trained from all-MiniLM-L6-v2."""
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of ``model.safetensors`` on the hub."""
 MINILM_HALF_SHA256 = "5ba0032aefec27c763b2d9c8912eeec19529d4efdab9a71a9756e8056ba8f2e0"
 """SHA-256 of the same weights in half precision, in the package mem0-models."""
+MEM0_MINILM_SHA256 = "ca200a0e5de71a2dd087fd9ac5b94cc9c05683db9ed39c822b34c78e078960ca"
+"""SHA-256 of the layers of mem0-minilm in the package mem0-models."""
+
+_KNOWN_WEIGHTS = {
+    (MINILM_SHA256,): MINILM,
+    (MINILM_HALF_SHA256,): MINILM,
+    (MEM0_MINILM_SHA256, MINILM_HALF_SHA256): MEM0_MINILM,
+}
 
 MAX_CHARS_PER_TOKEN = 40
 """Texts are cut to this many characters per allowed token before tokenization. English has about 5."""
@@ -54,6 +67,21 @@ def read_max_tokens(path: Path) -> int:
     return int(length) if length else sys.maxsize
 
 
+def find_base(folder: Path) -> Path | None:
+    """Return the file that holds the embeddings of a model, if it shares those of another one.
+
+    Raises:
+        ConfigError: ``base`` in ``config.json`` names no file.
+    """
+    base = read_json(folder / "config.json").get("base")
+    if base is None:
+        return None
+    file = (folder / str(base)).resolve()
+    if not file.is_file():
+        raise ConfigError(f"base in {folder / 'config.json'} names {file}, which does not exist")
+    return file
+
+
 def read_json(path: Path, kind: type[Any] = dict) -> Any:
     """Read a JSON file; return an empty `kind` if it does not exist.
 
@@ -74,14 +102,15 @@ def read_json(path: Path, kind: type[Any] = dict) -> Any:
 def name_embedding_space(folder: Path, label: str) -> str:
     """Name the embedding space of a sentence-transformers folder: `label` and a short hash of the weights.
 
-    The weights of all-MiniLM-L6-v2 are recognized by their hash in any folder. Weights are read once per process.
+    The weights of packaged models are recognized by their hash in any folder. Weights are read once per process.
     """
     files = [*folder.glob("*.safetensors"), *folder.glob("[0-9]*/*.safetensors")]
     if not files:
         files = [*folder.glob("pytorch_model*.bin"), *folder.glob("*.onnx"), *folder.glob("onnx/model.onnx")]
-    space = [compute_sha256(file) for file in sorted(files)], read_pooling_mode(folder)
-    if space in (([MINILM_SHA256], "mean"), ([MINILM_HALF_SHA256], "mean")):
-        return MINILM
+    files = [*sorted(files), *([base] if (base := find_base(folder)) else [])]
+    space = [compute_sha256(file) for file in files], read_pooling_mode(folder)
+    if space[1] == "mean" and (known := _KNOWN_WEIGHTS.get(tuple(space[0]))):
+        return known
     return f"{label}-{hashlib.sha256(repr(space).encode()).hexdigest()[:8]}"
 
 

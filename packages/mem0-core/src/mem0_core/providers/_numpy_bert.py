@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mem0_core._system.blas import use_one_blas_thread
 from mem0_core.errors import ConfigError
-from mem0_core.providers._bert import ModelFolder, TensorSpec, count_heads, read_activation, require_tensor
+from mem0_core.providers._bert import ModelFolder, TensorSpec, count_heads, map_files, read_activation, require_tensor
 
 __all__ = ["NumpyBert"]
 
@@ -85,7 +85,7 @@ class NumpyBert:
 
 
 class _Weights:
-    """The tensors of a safetensors file, mapped into memory.
+    """The tensors of safetensors files, mapped into memory.
 
     Converted ones share one array, which the system provides in large pages: that halves the time of a first call.
 
@@ -97,8 +97,7 @@ class _Weights:
         assert folder.tensors is not None
         self._tensors: Mapping[str, TensorSpec] = folder.tensors
         self._file = folder.weights
-        with folder.weights.open("rb") as file:
-            self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._mappings = map_files(folder, mmap.ACCESS_READ)
         converted = (
             math.prod(tensor.shape)
             for name, tensor in self._tensors.items()
@@ -116,9 +115,10 @@ class _Weights:
         tensor = require_tensor(self._tensors, name, self._file)
         kinds = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
         if tensor.dtype not in kinds:
-            raise ConfigError(f"{self._file}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
+            raise ConfigError(f"{tensor.file}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
         count = math.prod(tensor.shape)
-        return np.frombuffer(self._mapping, kinds[tensor.dtype], count, tensor.offset).reshape(tensor.shape)
+        mapping = self._mappings[tensor.file]
+        return np.frombuffer(mapping, kinds[tensor.dtype], count, tensor.offset).reshape(tensor.shape)
 
     def load(self, name: str) -> Array:
         stored = self.stored(name)

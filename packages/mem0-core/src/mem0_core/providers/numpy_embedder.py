@@ -1,4 +1,4 @@
-"""`NumpyEmbedder`: all-MiniLM-L6-v2 and other BERT sentence-transformers folders on numpy alone."""
+"""`NumpyEmbedder`: mem0-minilm and other BERT sentence-transformers folders on numpy alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`OnnxEmbedder`: all-MiniLM-L6-v2 and other BERT sentence-transformers folders on onnxruntime, without torch.
+"""`OnnxEmbedder`: mem0-minilm and other BERT sentence-transformers folders on onnxruntime, without torch.
 
 The first call imports the library and loads the model.
 """
@@ -42,7 +42,7 @@ class _OnnxRuntime:
         options.log_severity_level = 3
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         option = "session.model_external_initializers_file_folder_path"
-        options.add_session_config_entry(option, str(folder.weights.parent))
+        options.add_session_config_entry(option, str(folder.root))
         source = str(folder.weights) if graph is None else graph
         self._session = _translate_errors(ort.InferenceSession, source, options, providers=["CPUExecutionProvider"])
         self.inputs = {value.name for value in self._session.get_inputs()}

@@ -23,9 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, Mem0Error, ModelError
-from mem0_core.providers._bert import ModelFolder, load_or_build_graph
+from mem0_core.providers._bert import ModelFolder, load_or_build_graph, map_files
 from mem0_core.providers._local_embedder import LocalEmbedder, import_extra
-from mem0_core.providers._model_folder import MINILM
 from mem0_core.providers.openvino import disable_telemetry
 
 __all__ = ["OpenVinoEmbedder", "Precision"]
@@ -39,7 +38,7 @@ class OpenVinoEmbedder(LocalEmbedder):
     Its embedding space and name are those of `OnnxEmbedder`, so that both can be used with one store. In float32 their
     vectors of all-MiniLM-L6-v2 have a cosine of 0.999999, in bfloat16 of 0.9998 at least (2,000 texts).
 
-    Each concurrent batch uses its own compiled model, which takes 40 MB for all-MiniLM-L6-v2. The first call compiles
+    Each concurrent batch uses its own compiled model, which takes 40 MB for mem0-minilm. The first call compiles
     one; more are compiled when several batches run at the same time.
 
     A process forked after the first call can hang in the library, which lost its threads: there, each call raises
@@ -55,7 +54,7 @@ class OpenVinoEmbedder(LocalEmbedder):
 
     def __init__(
         self,
-        model: str = MINILM,
+        model: str | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
@@ -92,7 +91,7 @@ class _OpenVinoRuntime:
                 self._network = self._core.read_model(str(folder.weights))
             else:
                 self._network = self._core.read_model(load_or_build_graph(folder, cache, "inputs"))
-                self._mapping = _map_weights(self._network, folder)
+                self._mappings = _map_weights(self._network, folder)
         self._options = {
             "INFERENCE_PRECISION_HINT": precision,
             "NUM_STREAMS": 1,
@@ -146,31 +145,30 @@ def _require_same_process() -> None:
         )
 
 
-def _map_weights(network: Any, folder: ModelFolder) -> mmap.mmap:
+def _map_weights(network: Any, folder: ModelFolder) -> Mapping[Path, mmap.mmap]:
     """Replace the network's inputs by the tensors of the same names.
 
-    The tensors stay in the file, mapped into memory: OpenVINO reads no weights outside the folder of a graph, not even
-    by a link. The mapping is copy-on-write because OpenVINO requires writable arrays.
+    The tensors stay in their files, mapped into memory: OpenVINO reads no weights outside the folder of a graph, not
+    even by a link. The mapping is copy-on-write because OpenVINO requires writable arrays.
 
     Returns:
-        The mapping, which must outlive the network.
+        The mappings, which must outlive the network.
     """
     assert folder.tensors is not None
     openvino = import_extra("openvino", "openvino")
     kinds = {"F32": (np.float32, "f32"), "F16": (np.float16, "f16"), "BF16": (np.uint16, "bf16")}
-    with folder.weights.open("rb") as file:
-        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    mappings = map_files(folder, mmap.ACCESS_COPY)
     for parameter in network.get_parameters():
         tensor = folder.tensors.get(parameter.output(0).get_any_name())
         if tensor is None:
             continue  # the tokens or their mask
         stored, kind = kinds[tensor.dtype]
-        values = np.frombuffer(mapping, stored, math.prod(tensor.shape), tensor.offset)
+        values = np.frombuffer(mappings[tensor.file], stored, math.prod(tensor.shape), tensor.offset)
         constant = openvino.Tensor(values, openvino.Shape(tensor.shape), getattr(openvino.Type, kind))
         parameter.output(0).replace(openvino.op.Constant(constant).output(0))
         network.remove_parameter(parameter)
     network.validate_nodes_and_infer_types()
-    return mapping
+    return mappings
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
-from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, name_embedding_space, read_json
+from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, find_base, name_embedding_space, read_json
 
 __all__ = ["SentenceTransformerEmbedder", "jina"]
 
@@ -146,6 +146,8 @@ class SentenceTransformerEmbedder:
         except ModuleNotFoundError as error:
             raise MissingExtraError("sentence-transformers", "sentence-transformers") from error
         folder = Path(self._source).expanduser()
+        if find_base(folder) is not None:
+            raise ConfigError(f"{folder} shares its embeddings with another model: use the embedder 'local' for it")
         source = str(folder) if folder.is_dir() else self._source
         try:
             return SentenceTransformer(source, device=self._device, **self._model_kwargs)
