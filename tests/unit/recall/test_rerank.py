@@ -50,12 +50,14 @@ def rerank(request: pytest.FixtureRequest) -> Callable[..., Ranked]:
 
 
 def test_without_a_reranker_the_first_scores_decide(rerank: Callable[..., Ranked]) -> None:
-    assert rerank("q", ["a", "b", "c"], scores=[0.2, 0.9, 0.5]) == [(1, 0.9), (2, 0.5), (0, 0.2)]
-    assert rerank("q", ["a", "b"], scores=np.array([0.25, 0.5], np.float32)) == [(1, 0.5), (0, 0.25)]
+    texts, scores = ["a", "b", "c"], [0.2, 0.9, 0.5]
+    assert rerank("q", texts, scores=scores, reranker=None) == [(1, 0.9), (2, 0.5), (0, 0.2)]
+    few = np.array([0.25, 0.5], np.float32)
+    assert rerank("q", ["a", "b"], scores=few, reranker=None) == [(1, 0.5), (0, 0.25)]
 
 
 def test_without_scores_shared_words_decide_on_a_constant_scale(rerank: Callable[..., Ranked]) -> None:
-    ranked = rerank("Where does Maya sail?", TEXTS)
+    ranked = rerank("Where does Maya sail?", TEXTS, reranker=None)
     assert ranked[0][0] == 2
     assert ranked[-1] == (3, 0.0)
     assert all(0 <= score < 1 for _, score in ranked)
@@ -107,7 +109,12 @@ def test_an_async_reranker_is_awaited() -> None:
 def test_ties_keep_the_order_of_the_first_scores_and_then_of_the_texts(rerank: Callable[..., Ranked]) -> None:
     same = ScriptedReranker(lambda texts: [0.5] * len(texts))
     for _ in range(3):
-        assert [place for place, _ in rerank("q", list("abcd"), scores=[0.3, 0.7, 0.3, 0.7])] == [1, 3, 0, 2]
+        assert [place for place, _ in rerank("q", list("abcd"), scores=[0.3, 0.7, 0.3, 0.7], reranker=None)] == [
+            1,
+            3,
+            0,
+            2,
+        ]
         ranked = rerank("q", list("abcd"), reranker=same, scores=[0.3, 0.7, 0.3, 0.7], weight=1, top_n=3)
         assert ranked == [(1, 0.5), (3, 0.5), (0, 0.5), (2, 0.5)]
 

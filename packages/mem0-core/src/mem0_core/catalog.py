@@ -48,6 +48,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "hash": "mem0_core.testing:HashEmbedder",
     },
     "reranker": {
+        "local": "mem0_core.providers.local_reranker:LocalReranker",
         "sentence_transformers": "mem0_core.providers.rerankers:TransformersReranker",
         "sentence_transformer": "mem0_core.providers.rerankers:TransformersReranker",
         "huggingface": "mem0_core.providers.rerankers:huggingface",
@@ -226,6 +227,7 @@ _MODELS: dict[str, tuple[tuple[str, str], ...]] = {
         (r"[\w.-]+/[\w.-]+$", "huggingface"),
     ),
     "reranker": (
+        (r"mem0-reranker$", "local"),
         (r"rerank-(v\d|english|multilingual)", "cohere"),
         (r"zerank\b", "zero_entropy"),
         (r"rerank-(lite-)?\d", "voyageai"),

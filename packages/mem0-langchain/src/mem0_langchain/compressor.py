@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 
 from mem0_core import arerank, rerank
 from mem0_core._system.boundary import convert_errors_of
+from mem0_core.domain.recipes import DEFAULT_RERANKER
 from mem0_langchain._fields import KnownFields
 
 __all__ = ["Mem0Compressor"]
@@ -21,9 +22,9 @@ __all__ = ["Mem0Compressor"]
 class Mem0Compressor(KnownFields, BaseDocumentCompressor):
     """Rerank documents by their relevance to a query and keep the best.
 
-    First scores are BM25 among the documents. A reranker reads the best `top_n` of them, and both scores are blended.
-    Without a reranker, BM25 decides alone. Each returned document has its score, in [0, 1], as ``relevance_score`` in
-    its metadata. Callbacks see a run ``mem0.rerank``.
+    First scores are BM25 among the documents. A reranker, by default the small cross-encoder of mem0-models, reads the
+    best `top_n` of them, and both scores are blended. With ``reranker=None``, BM25 decides alone. Each returned
+    document has its score, in [0, 1], as ``relevance_score`` in its metadata. Callbacks see a run ``mem0.rerank``.
 
     >>> ContextualCompressionRetriever(base_retriever=any_retriever, base_compressor=Mem0Compressor(k=4))
 
@@ -41,7 +42,7 @@ class Mem0Compressor(KnownFields, BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    reranker: Any = None
+    reranker: Any = DEFAULT_RERANKER
     k: int | None = Field(default=None, ge=1)
     top_n: int | None = Field(default=None, ge=1)
     weight: float | None = Field(default=None, ge=0, le=1)

@@ -12,7 +12,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
 from mem0_core import InputError
 from mem0_core.api.factory import resolve_component
-from mem0_core.domain.recipes import RERANK_WEIGHT
+from mem0_core.domain.recipes import DEFAULT_RERANKER
 from mem0_core.flow import Flow, arun, run
 from mem0_core.recall.rerank import rerank
 
@@ -22,18 +22,18 @@ _dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]
 
 
 class Mem0Rerank(BaseNodePostprocessor):
-    """Rerank nodes by BM25 and, if given, a reranker such as a cross-encoder, blended.
+    """Rerank nodes by BM25 and a reranker, blended; by default the small cross-encoder of mem0-models.
 
-    >>> engine = index.as_query_engine(similarity_top_k=40, node_postprocessors=[Mem0Rerank(reranker, top_n=5)])
+    >>> engine = index.as_query_engine(similarity_top_k=40, node_postprocessors=[Mem0Rerank(top_n=5)])
 
     Every node gets a new score in [0, 1] that is comparable between queries.
 
     Args:
-        reranker: an instance of ours or of LlamaIndex's, ``"provider:model"`` or ``{"provider", "config"}``; None for
-            BM25 alone.
+        reranker: an instance of ours or of LlamaIndex's, a name, ``"provider:model"`` or ``{"provider", "config"}``;
+            None for BM25 alone.
         top_n: maximum number of returned nodes; by default all.
         pool: number of nodes, best first, that the reranker reads; by default all.
-        weight: weight of the reranker in the score, in [0, 1].
+        weight: weight of the reranker in the score, in [0, 1]; by default mem0_core's.
         retrieval_scores: use the nodes' scores, in [0, 1], as first scores in place of BM25.
 
     Raises:
@@ -46,12 +46,12 @@ class Mem0Rerank(BaseNodePostprocessor):
 
     top_n: int | None = Field(default=None, ge=1)
     pool: int | None = Field(default=None, ge=1)
-    weight: float = Field(default=RERANK_WEIGHT, ge=0, le=1)
+    weight: float | None = Field(default=None, ge=0, le=1)
     retrieval_scores: bool = False
 
     _reranker: Any = PrivateAttr()
 
-    def __init__(self, reranker: Any = None, **options: Any) -> None:
+    def __init__(self, reranker: Any = DEFAULT_RERANKER, **options: Any) -> None:
         super().__init__(**options)
         self._reranker = resolve_component("reranker", "score", reranker)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mem0_core._system.boundary import aconvert_errors, convert_errors
 from mem0_core.api.factory import resolve_reranker
-from mem0_core.domain.recipes import RERANK_WEIGHT
+from mem0_core.domain.recipes import DEFAULT_RERANKER
 from mem0_core.flow import arun, run
 from mem0_core.interfaces import Reranker
 from mem0_core.recall.rerank import rerank as rerank_flow
@@ -21,16 +21,17 @@ def rerank(
     query: str,
     texts: Sequence[str],
     *,
-    reranker: Reranker | Mapping[str, Any] | str | None = None,
+    reranker: Reranker | Mapping[str, Any] | str | None = DEFAULT_RERANKER,
     scores: Sequence[float] | None = None,
     top_n: int | None = None,
-    weight: float = RERANK_WEIGHT,
+    weight: float | None = None,
 ) -> list[tuple[int, float]]:
     """Order texts by relevance to `query`; return (position, score in [0, 1]) of each, best first.
 
     Args:
-        reranker: An instance, ``"provider:model"`` or ``{"provider", "config"}``; None uses only `scores`. The model
-            that a string names stays loaded for the next call with that name.
+        reranker: An instance, a name, ``"provider:model"`` or ``{"provider", "config"}``; None uses only `scores`. The
+            default is the small cross-encoder of mem0-models. The model that a string names stays loaded for the next
+            call with that name.
         scores, top_n, weight: See `mem0_core.recall.rerank.rerank`.
 
     Raises:
@@ -45,10 +46,10 @@ async def arerank(
     query: str,
     texts: Sequence[str],
     *,
-    reranker: Reranker | Mapping[str, Any] | str | None = None,
+    reranker: Reranker | Mapping[str, Any] | str | None = DEFAULT_RERANKER,
     scores: Sequence[float] | None = None,
     top_n: int | None = None,
-    weight: float = RERANK_WEIGHT,
+    weight: float | None = None,
 ) -> list[tuple[int, float]]:
     """Async version of `rerank`."""
     return await arun(rerank_flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))

@@ -568,6 +568,7 @@ class Hit:
         is_unprocessed: True for a message.
         signals, weights: components of the score, see `recipes.Weights`.
         before_rerank: the score before reranking, None without a reranker.
+        around: rows of the memories said just before and after it; 0 for none.
     """
 
     item: MemoryItem
@@ -579,6 +580,7 @@ class Hit:
     has_statements: bool = True
     is_answer: bool = False
     validity: Validity | None = None
+    around: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

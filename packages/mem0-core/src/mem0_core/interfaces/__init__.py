@@ -44,7 +44,7 @@ from mem0_core.interfaces.records import (
     RecordStore,
     RetractionResult,
 )
-from mem0_core.interfaces.reranker import Reranker
+from mem0_core.interfaces.reranker import ContextReranker, Passage, Reranker
 from mem0_core.interfaces.spaces import ForgottenMember, SpaceLedger
 from mem0_core.interfaces.store import MemoryStore
 from mem0_core.interfaces.vectors import (
@@ -63,6 +63,7 @@ __all__ = [
     "ChangePosition",
     "ChatModel",
     "CommitResult",
+    "ContextReranker",
     "EdgeRow",
     "EmbeddedItem",
     "Embedder",
@@ -90,6 +91,7 @@ __all__ = [
     "MessageLog",
     "NodeRow",
     "OnConflict",
+    "Passage",
     "PlannedUpdate",
     "Ports",
     "QueuedTurn",

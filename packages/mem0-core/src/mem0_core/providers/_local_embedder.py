@@ -25,11 +25,11 @@ from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_ca
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_MINILM, MINILM
 from mem0_core.providers._wordpiece import WordPiece
 
-__all__ = ["EmbeddingRuntime", "LocalEmbedder", "import_extra"]
+__all__ = ["EmbeddingRuntime", "LocalEmbedder", "count_processors", "find_packaged_model", "import_extra"]
 
 WEIGHTS_PACKAGE = "mem0_models"
-PACKAGED_MODELS = {MEM0_MINILM: "mem0_minilm", MINILM: "all_minilm_l6_v2"}
-"""Models of the package of weights, each with its folder; the first is the default."""
+PACKAGED_MODELS = (MEM0_MINILM, MINILM)
+"""Embedding models of the package of weights; the first is the default."""
 PACKAGED_DIMS = 384
 DOWNLOAD_VARIABLE = "MEM0_CORE_DOWNLOAD"
 
@@ -162,7 +162,7 @@ class LocalEmbedder(ABC):
                 raise ConfigError(f"path: there is no folder {str(self._path)!r}")
             return read_model_folder(self._path, self._path.resolve().name, self._max_tokens)
         name = self._packaged_name
-        if name is not None and (packaged := _find_packaged_model(name)):
+        if name is not None and (packaged := find_packaged_model(name)):
             # pip has verified the files, and to hash the weights would take as long as to load them.
             return read_model_folder(packaged, name, self._max_tokens, name=name)
         if name == MEM0_MINILM:
@@ -175,7 +175,7 @@ class LocalEmbedder(ABC):
         if network is None:
             with self._lock:
                 if self._network is None:
-                    folder, threads = self._read_model_folder(), self._threads or _count_processors()
+                    folder, threads = self._read_model_folder(), self._threads or count_processors()
                     self._network = _LoadedModel(folder, threads, self._open_runtime(folder, self._cache, threads))
                 network = self._network
         return network
@@ -188,12 +188,12 @@ class LocalEmbedder(ABC):
 # --- weights -----------------------------------------------------------------------------------------------------
 
 
-def _find_packaged_model(name: str) -> Path | None:
+def find_packaged_model(name: str) -> Path | None:
     """Find the folder of a model in the package of weights without importing it."""
     spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
-    folder = Path(spec.submodule_search_locations[0]) / PACKAGED_MODELS[name]
+    folder = Path(spec.submodule_search_locations[0]) / name.lower().replace("-", "_")
     if not (folder / "model.safetensors").is_file():
         raise ConfigError(f"the package mem0-models lacks {folder / 'model.safetensors'}: {_INSTALL_WEIGHTS}")
     return folder
@@ -341,7 +341,7 @@ class _LibraryTokenizer:
         return ids
 
 
-def _count_processors() -> int:
+def count_processors() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(allowed, 8)
 

@@ -15,6 +15,7 @@ __all__ = [
     "MAX_CHARS_PER_TOKEN",
     "MEM0_MINILM",
     "MEM0_MINILM_SHA256",
+    "MEM0_RERANKER",
     "MINILM",
     "MINILM_HALF_SHA256",
     "MINILM_SHA256",
@@ -29,6 +30,8 @@ __all__ = [
 
 MEM0_MINILM = "mem0-minilm"
 """The default embedding model, trained from all-MiniLM-L6-v2."""
+MEM0_RERANKER = "mem0-reranker"
+"""The cross-encoder of the package mem0-models."""
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of ``model.safetensors`` on the hub."""

@@ -53,6 +53,10 @@ class NumpyBert:
         self._embeddings = _Embeddings(_Weights(folder, "embeddings."))
         self._layers = list(self._load_layers(_Weights(folder, "encoder."))) if keeps_layers else []
 
+    def load_head(self, name: str) -> tuple[Array, Array]:
+        """Return the weight and the bias of a dense layer on top of the network."""
+        return _Weights(self._folder, name).dense(name)
+
     def _load_layers(self, weights: _Weights, *, reuses_memory: bool = False) -> Iterator[_Layer]:
         """Yield the layers; if memory is reused, each is valid until the next one."""
         for number in range(self._folder.layer_count):
@@ -65,13 +69,24 @@ class NumpyBert:
         with use_one_blas_thread():
             return self._run(feeds["input_ids"], feeds["attention_mask"].astype(np.float32))
 
+    def average(self, ids: NDArray[np.int64], mask: NDArray[np.int64], kinds: NDArray[np.int64]) -> Array:
+        """Return the mean of the last states of each row's tokens, (batch, dims); `kinds` numbers the segments."""
+        weights = mask.astype(np.float32)
+        with use_one_blas_thread():
+            states = self._compute_states(ids, weights, kinds)
+        return _average(states, weights)
+
     def _run(self, ids: NDArray[np.int64], mask: Array) -> Array:
-        states = _normalize(self._embeddings.look_up(ids), *self._embeddings.norm, self._epsilon)
+        return _pool(self._compute_states(ids, mask), mask, self._pooling)
+
+    def _compute_states(self, ids: NDArray[np.int64], mask: Array, kinds: NDArray[np.int64] | None = None) -> Array:
+        """Return the last states, (batch, tokens, dims)."""
+        states = _normalize(self._embeddings.look_up(ids, kinds), *self._embeddings.norm, self._epsilon)
         padding = None if mask.all() else (mask[:, None, None, :] - np.float32(1)) * -_MASKED
         layers = self._layers or self._load_layers(_Weights(self._folder, "encoder.layer.0."), reuses_memory=True)
         for layer in layers:
             states = self._run_layer(layer, states, ids.shape, padding)
-        return _pool(states.reshape(*ids.shape, -1), mask, self._pooling)
+        return states.reshape(*ids.shape, -1)
 
     def _run_layer(self, layer: _Layer, states: Array, shape: tuple[int, ...], padding: Array | None) -> Array:
         mixed = _attend(_project(states, *layer.attention), shape, self._heads, padding)
@@ -111,28 +126,36 @@ class _Weights:
         self._unused = self._memory
 
     def stored(self, name: str) -> NDArray[Any]:
-        """Return a tensor in its type: float32, float16, or the upper half of a float32 as uint16."""
+        """Return a tensor in its type: float32, float16, the upper half of a float32 as uint16, or int8."""
         tensor = require_tensor(self._tensors, name, self._file)
-        kinds = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
+        kinds = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
         if tensor.dtype not in kinds:
-            raise ConfigError(f"{tensor.file}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
+            raise ConfigError(f"{tensor.file}: {name} is of type {tensor.dtype}, not F32, F16, BF16 or I8")
         count = math.prod(tensor.shape)
         mapping = self._mappings[tensor.file]
         return np.frombuffer(mapping, kinds[tensor.dtype], count, tensor.offset).reshape(tensor.shape)
 
     def load(self, name: str) -> Array:
         stored = self.stored(name)
-        return stored if stored.dtype == np.float32 else widen(stored, self._allocate(stored.shape))
+        return stored if stored.dtype == np.float32 else self._expand(name, stored, self._allocate(stored.shape))
 
     def stack(self, names: Sequence[str], kind: str) -> Array:
         """Load tensors, one above the other."""
-        stored = [self.stored(f"{name}.{kind}") for name in names]
-        array = self._allocate((sum(map(len, stored)), *stored[0].shape[1:]))
+        stored = {f"{name}.{kind}": self.stored(f"{name}.{kind}") for name in names}
+        parts = list(stored.values())
+        array = self._allocate((sum(map(len, parts)), *parts[0].shape[1:]))
         first = 0
-        for one in stored:
-            widen(one, array[first : first + len(one)])
+        for name, one in stored.items():
+            self._expand(name, one, array[first : first + len(one)])
             first += len(one)
         return array
+
+    def _expand(self, name: str, stored: NDArray[Any], out: Array) -> Array:
+        """Convert a tensor to float32; one of int8 has a scale per row, under its name and ``:scale``."""
+        if stored.dtype != np.int8:
+            return widen(stored, out)
+        np.multiply(stored, self.stored(f"{name}:scale")[:, None], out=out)
+        return out
 
     def _allocate(self, shape: tuple[int, ...]) -> Array:
         size = math.prod(shape)
@@ -180,12 +203,13 @@ class _Embeddings:
     def __init__(self, weights: _Weights) -> None:
         self._words = weights.stored(_WORD_EMBEDDINGS)
         self._positions = weights.load("embeddings.position_embeddings.weight")
-        self._kind = weights.load("embeddings.token_type_embeddings.weight")[0]
+        self._kinds = weights.load("embeddings.token_type_embeddings.weight")
         self.norm = weights.dense("embeddings.LayerNorm")
 
-    def look_up(self, ids: NDArray[np.int64]) -> Array:
-        """Return the sum of the embeddings of words, positions and kind: (batch * tokens, dims)."""
-        states: Array = widen(self._words[ids]) + (self._positions[: ids.shape[1]] + self._kind)
+    def look_up(self, ids: NDArray[np.int64], kinds: NDArray[np.int64] | None) -> Array:
+        """Return the sum of the embeddings of words, positions and kinds: (batch * tokens, dims)."""
+        kind = self._kinds[0] if kinds is None else self._kinds[kinds]
+        states: Array = widen(self._words[ids]) + (self._positions[: ids.shape[1]] + kind)
         return states.reshape(-1, states.shape[-1])
 
 
@@ -234,8 +258,13 @@ def _normalize(states: Array, scale: Array, shift: Array, epsilon: np.float32) -
     return states
 
 
+def _average(states: Array, mask: Array) -> Array:
+    averages: Array = (mask[:, None, :] @ states)[:, 0] / mask.sum(axis=1, keepdims=True)
+    return averages
+
+
 def _pool(states: Array, mask: Array, pooling: str) -> Array:
-    vectors = states[:, 0] if pooling == "cls" else (mask[:, None, :] @ states)[:, 0] / mask.sum(axis=1, keepdims=True)
+    vectors = states[:, 0] if pooling == "cls" else _average(states, mask)
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
     return np.ascontiguousarray(vectors)
 

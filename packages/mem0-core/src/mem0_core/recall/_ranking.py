@@ -255,6 +255,7 @@ class RankedMemory(NamedTuple):
     Attributes:
         row: row of the memory in the store; None if it is only in `item`.
         has_statements: False if its text is known to make no statements about slots.
+        around: rows of the memories said just before and after it; 0 for none.
     """
 
     row: int | None
@@ -264,6 +265,7 @@ class RankedMemory(NamedTuple):
     signals: Mapping[str, float]
     weights: Mapping[str, float]
     has_statements: bool = True
+    around: tuple[int, int] = (0, 0)
 
 
 class Ranker:
@@ -345,6 +347,7 @@ class Ranker:
             self._add_deferred("session", self._compute_session())
         signals = np.array([np.concatenate(parts) for parts in self._signals.values()]).T
         scale, rows, has_slots = self._recipe.score_scale, self._memories.rows, self._memories.has_slots
+        previous, following = self._memories.previous_rows, self._memories.next_rows
         for index in self._get_top_indexes(len(rows)).tolist():
             transient = self._transient.get(index)
             yield RankedMemory(
@@ -355,6 +358,7 @@ class Ranker:
                 signals=dict(zip(self._signals, signals[index].tolist(), strict=True)),
                 weights=self._weights,
                 has_statements=bool(has_slots[index]),
+                around=(int(previous[index]), int(following[index])),
             )
 
     def _add_deferred(self, name: str, signal: NDArray[np.float64]) -> None:

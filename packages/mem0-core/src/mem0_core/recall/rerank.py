@@ -10,11 +10,11 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 
-from mem0_core.domain.recipes import RERANK_WEIGHT
+from mem0_core.domain.recipes import LEXICAL_RERANK_WEIGHT, RERANK_WEIGHT
 from mem0_core.domain.records import is_valid_text
 from mem0_core.errors import InputError, ModelError, QueryError, ReplyError
 from mem0_core.flow import Flow
-from mem0_core.interfaces import Reranker
+from mem0_core.interfaces import ContextReranker, Passage, Reranker
 from mem0_core.llm.calls import call_model
 from mem0_core.recall._ranking import bm25
 
@@ -35,8 +35,9 @@ def rerank(
     *,
     scores: Sequence[float] | None = None,
     top_n: int | None = None,
-    weight: float = RERANK_WEIGHT,
+    weight: float | None = None,
     note: Callable[[str], object] = log.warning,
+    passages: Sequence[Passage] | None = None,
 ) -> Flow[list[tuple[int, float]]]:
     """Order `texts` by their relevance to `query`: (position, score in [0, 1]) of each, best first.
 
@@ -45,8 +46,9 @@ def rerank(
         scores: first scores in [0, 1], one for each text; by default those of `compute_lexical_scores`.
         top_n: number of the best by first score that the reranker reads; by default all.
         weight: weight w of the reranker in the score, in [0, 1]: ``(1 - w) * first + w * reranked``. With 0 it is
-            not called.
+            not called. Default: 0.2 with `scores`, 0.6 without.
         note: called with one sentence if the reranker's reply was unusable; by default it is logged.
+        passages: the texts with their context, for a `ContextReranker`.
 
     The reranker is called at most once. Texts that it does not read get its lowest score of those that it read, so they
     stay below these, in their order and on the same scale. Ties keep the order of the first scores, then that of the
@@ -58,6 +60,8 @@ def rerank(
         ModelError: the reranker failed, or returned another number of scores, or a score outside [0, 1]. A score
             outside by a rounding error is clipped; logits are not, as most of them would become equal.
     """
+    if weight is None:
+        weight = LEXICAL_RERANK_WEIGHT if scores is None else RERANK_WEIGHT
     _check_arguments(query, texts, scores, top_n, weight)
     first = list(map(float, scores)) if scores is not None else compute_lexical_scores(query, texts)
     order = sorted(range(len(texts)), key=lambda index: -first[index])
@@ -66,7 +70,10 @@ def rerank(
     if reranker is None or not read or not weight:
         return unchanged
     try:
-        reply = yield from call_model(reranker.score, query, [texts[index] for index in read])
+        if passages is not None and isinstance(reranker, ContextReranker):
+            reply = yield from call_model(reranker.score_passages, query, [passages[index] for index in read])
+        else:
+            reply = yield from call_model(reranker.score, query, [texts[index] for index in read])
     except ReplyError as error:
         note(f"the order is that before reranking: {error}")
         return unchanged

@@ -16,7 +16,7 @@ from itertools import islice
 
 from mem0_core.domain.records import Hit, is_expired
 from mem0_core.flow import Flow, do
-from mem0_core.interfaces import Ports
+from mem0_core.interfaces import ContextReranker, Passage, Ports
 from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, find_items, plan_search
 from mem0_core.recall._ranking import (
@@ -41,6 +41,7 @@ __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "ret
 
 _CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
 _OTHERS_SHARE = 0.6  # of the score that a memory of the user keeps for a question about words of the assistant
+_DATE_CHARS = len("2024-05-08")
 _OVERFETCH_FACTOR = 4  # more hits are fetched where their age reorders them, or expired memories take places
 
 
@@ -156,6 +157,7 @@ def _fetch_hits(ports: Ports, search: Search, ranked: Iterator[RankedMemory], li
                         signals=memory.signals,
                         weights=memory.weights,
                         has_statements=memory.has_statements,
+                        around=memory.around,
                     )
                 )
     return hits[:limit]
@@ -185,16 +187,37 @@ def _rerank(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
         search.notes.append("rerank=True has no effect: no reranker is configured")
     if ports.reranker is None or request.rerank is False or not hits:
         return hits
+    passages = None
+    if isinstance(ports.reranker, ContextReranker):
+        passages = yield from _read_passages(ports, search, hits)
     order = yield from rerank(
         ports.reranker,
         request.query.text,
         [hit.item.text for hit in hits],
+        passages=passages,
         scores=[hit.score for hit in hits],
         top_n=request.recipe.rerank_pool,
         weight=request.recipe.rerank_weight,
         note=search.notes.append,
     )
     return [replace(hits[index], score=score, before_rerank=hits[index].score) for index, score in order]
+
+
+def _read_passages(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Passage]]:
+    """Return the texts of hits with who said them and when, and with the texts around them."""
+    rows = search.filter_rows(sorted({row for hit in hits for row in hit.around if row}))
+    items = yield from find_items(ports, search, rows)
+    texts = {row: items[row].text for row in rows if row in items}
+    return [
+        Passage(
+            hit.item.text,
+            hit.item.actor_id or hit.item.role or "",
+            hit.item.created_at[:_DATE_CHARS],
+            texts.get(hit.around[0], ""),
+            texts.get(hit.around[1], ""),
+        )
+        for hit in hits
+    ]
 
 
 def _explain_no_answer(search: Search, best: float) -> str:
