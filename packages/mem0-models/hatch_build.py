@@ -47,6 +47,7 @@ FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
 )
+TOKENIZER = "tokenizer.json"
 INIT = '"""Weights of embedding models, for mem0-core. The package contains no code."""\n'
 
 Tensors = Mapping[str, NDArray[np.float32]]
@@ -103,9 +104,10 @@ def write_package(package: Path, source: Path) -> None:
 def write_trained_model(folder: Path, base_folder: Path, base: Tensors, kind: str) -> None:
     """Write the folder of a trained model: its layers, the settings of its base, and a reference to the base's file.
 
-    The embeddings of tokens are those of the base, whose file ``config.json`` names under ``base``.
+    The embeddings of tokens are those of the base, whose file ``config.json`` names under ``base``. So is the
+    tokenizer, which lies beside that file.
     """
-    for name in FILES:
+    for name in (one for one in FILES if one != TOKENIZER):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(base_folder / name, folder / name)
     shutil.copyfile(CHANGES / f"{folder.name}.md", folder / "README.md")

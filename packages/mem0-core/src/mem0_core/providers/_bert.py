@@ -75,11 +75,13 @@ class ModelFolder:
     """The metadata of a sentence-transformers folder.
 
     Attributes:
+        tokenizer: its ``tokenizer.json``, or that of its base.
         weights: the safetensors or ONNX file, with symbolic links resolved (onnxruntime refuses those of the hub).
         tensors: the tensors by name, of the safetensors file and of that of its base; None for an ONNX file.
     """
 
     path: Path
+    tokenizer: Path
     name: str
     dims: int
     weights: Path
@@ -119,8 +121,7 @@ def read_model_folder(path: Path, label: str, max_tokens: int, *, name: str | No
         ConfigError: a file is missing or unreadable, or describes an unsupported network.
     """
     config = read_json(path / "config.json")
-    if not (path / "tokenizer.json").is_file():
-        raise ConfigError(f"{path} has no tokenizer.json")
+    tokenizer = _find_tokenizer(path)
     pooling = _read_pooling(path)
     weights = _find_weights(path, config)
     tensors = _read_tensors(path, weights) if weights.suffix != ".onnx" else None
@@ -134,6 +135,7 @@ def read_model_folder(path: Path, label: str, max_tokens: int, *, name: str | No
         limits.append(require_tensor(tensors, "embeddings.position_embeddings.weight", weights).shape[0])
     return ModelFolder(
         path=path,
+        tokenizer=tokenizer,
         name=name or name_embedding_space(path, label),
         dims=dims,
         weights=weights,
@@ -143,6 +145,15 @@ def read_model_folder(path: Path, label: str, max_tokens: int, *, name: str | No
         max_tokens=min(limits),
         pad_token_id=int(config.get("pad_token_id") or 0),
     )
+
+
+def _find_tokenizer(path: Path) -> Path:
+    """Find the tokenizer of a model: a model that shares the embeddings of another one may share its tokenizer too."""
+    base = find_base(path)
+    for folder in (path, *([] if base is None else [base.parent])):
+        if (file := folder / "tokenizer.json").is_file():
+            return file
+    raise ConfigError(f"{path} has no tokenizer.json")
 
 
 def _find_weights(path: Path, config: Mapping[str, Any]) -> Path:

@@ -319,7 +319,7 @@ class _Tokenizer(Protocol):
 
 def _load_tokenizer(folder: ModelFolder) -> _Tokenizer:
     """Load the tokenizer of BERT, or any other one by the library ``tokenizers``."""
-    file = folder.path / "tokenizer.json"
+    file = folder.tokenizer
     return WordPiece.read(file, folder.max_tokens) or _LibraryTokenizer(file, folder.max_tokens)
 
 

@@ -113,9 +113,9 @@ class LocalReranker:
 
 def _load(folder: Path) -> _LoadedReranker:
     model = read_model_folder(folder, folder.resolve().name, _MAX_TOKENS, name=folder.name)
-    tokenizer = WordPiece.read(folder / "tokenizer.json", _MAX_TOKENS)
+    tokenizer = WordPiece.read(model.tokenizer, _MAX_TOKENS)
     if tokenizer is None:
-        raise ConfigError(f"{folder / 'tokenizer.json'} is not the tokenizer of an uncased BERT")
+        raise ConfigError(f"{model.tokenizer} is not the tokenizer of an uncased BERT")
     network = NumpyBert(model)
     weight, bias = network.load_head(_HEAD)
     return _LoadedReranker(tokenizer, network, weight[0], float(bias[0]), model.max_tokens)
