@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ __all__ = [
     "Negatives",
     "Questions",
     "TextBatches",
+    "compute_by_length",
     "embed_all",
     "evaluate_vectors",
     "mine_negatives",
     "score_pools",
-    "split_by_length",
 ]
 
 _LENGTHS = (16, 32, 64, 96)  # a processor computes a batch in parts of similar length
@@ -64,7 +64,7 @@ class TextBatches:
         return padded
 
 
-def split_by_length(rows: Rows, device: Any) -> Iterator[tuple[NDArray[np.int64], Rows]]:
+def _split_by_length(rows: Rows, device: Any) -> Iterator[tuple[NDArray[np.int64], Rows]]:
     """Yield places and rows of similar length, without columns that are empty there.
 
     A GPU gets all rows at once: there the number of calls counts, and not that of the tokens.
@@ -74,6 +74,17 @@ def split_by_length(rows: Rows, device: Any) -> Iterator[tuple[NDArray[np.int64]
     for group in np.unique(groups):
         places = np.flatnonzero(groups == group)
         yield places, rows[places, : lengths[places].max()]
+
+
+def compute_by_length(rows: Rows, device: Any, compute: Callable[[NDArray[np.int64], Any], Any]) -> Any:
+    """Return, in the order of the rows, what `compute` returns for places and ids of rows of similar length."""
+    parts, order = [], []
+    with reduced_precision(device):
+        for places, part in _split_by_length(rows, device):
+            parts.append(compute(places, torch.from_numpy(part).to(device)))
+            order.append(places)
+    back = np.argsort(np.concatenate(order))
+    return torch.cat(parts)[torch.from_numpy(back).to(device)]
 
 
 def embed_all(model: Bert, texts: TextBatches, which: NDArray[Any], limit: int, device: Any) -> Any:

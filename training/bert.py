@@ -112,19 +112,19 @@ class Bert(nn.Module):
     def layers(self) -> Any:
         return self.encoder.layer
 
-    def begin(self, ids: Any, types: Any = None, *, layers: int = 0) -> Any:
-        """Return the hidden states after the first `layers` layers."""
-        return self.proceed(self.embeddings(ids, types), ids, 0, layers)
-
-    def proceed(self, hidden: Any, ids: Any, first: int, last: int | None = None) -> Any:
-        """Return the hidden states after the layers from `first` to before `last`."""
-        mask = (ids != self.config["pad_token_id"])[:, None, None, :]
-        for layer in self.layers[first:last]:
-            hidden = layer(hidden, mask, self.dropout)
-        return hidden
+    def train_last(self, count: int) -> list[Any]:
+        """Let only the last layers be trained; return their parameters."""
+        self.requires_grad_(False)
+        for layer in self.layers[len(self.layers) - count :]:
+            layer.requires_grad_(True)
+        return [one for one in self.parameters() if one.requires_grad]
 
     def forward(self, ids: Any, types: Any = None) -> Any:
-        return self.begin(ids, types, layers=len(self.layers))
+        hidden = self.embeddings(ids, types)
+        mask = (ids != self.config["pad_token_id"])[:, None, None, :]
+        for layer in self.layers:
+            hidden = layer(hidden, mask, self.dropout)
+        return hidden
 
     def pool(self, hidden: Any, ids: Any) -> Any:
         """Return the mean of the tokens' states."""

@@ -13,7 +13,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,22 +23,27 @@ from training.batches import (
     Negatives,
     Questions,
     TextBatches,
+    compute_by_length,
     embed_all,
     evaluate_vectors,
     mine_negatives,
-    split_by_length,
 )
 from training.bert import Bert, load_bert
 from training.evaluate import Evaluation
 from training.export import write_changes, write_folder
 from training.pack import Pack
-from training.runtime import add_device_options, prepare_device, reduced_precision, seed_everything
+from training.runtime import (
+    add_data_options,
+    add_device_options,
+    learning_rate,
+    prepare_device,
+    seed_everything,
+)
 from training.sources import SOURCES
 
 __all__ = ["Trainer", "blend_weights", "main"]
 
 _WARMUP_STEPS = 60
-_FINAL_RATE = 0.02  # of the peak learning rate
 _EXCLUDED = -1e4
 _EQUAL_SCORES = 0.5  # points within which the smaller share of a blend is chosen, as it forgets less
 _QUERY_TOKENS, _UNIT_TOKENS = 66, 130  # of a validation text, with its markers
@@ -56,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run = trainer.train()
     chosen = blend_weights(frozen, run.pop("state"), run["share"])
     write_changes(chosen.state_dict(), frozen.state_dict(), options.out / "changes.npz")
-    write_folder(chosen, options.base, options.out / "model", half=True)
+    write_folder(chosen, options.base, options.out / "model")
     run["options"] = {name: str(value) for name, value in vars(options).items()}
     (options.out / "run.json").write_text(json.dumps(run, indent=1), encoding="utf-8")
 
@@ -64,27 +68,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of a run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--base", type=Path, required=True, help="sentence-transformers folder to begin with")
-    parser.add_argument("--train", type=Path, required=True, help="file of training.pack")
-    parser.add_argument("--valid", type=Path, required=True, help="file of training.pack")
-    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop early; not repeatable")
     parser.add_argument("--questions", type=int, default=96, help="questions per step")
     parser.add_argument("--hard", type=int, default=5, help="hard negatives per question")
     parser.add_argument("--easy", type=int, default=2, help="other negatives of the same pool per question")
-    parser.add_argument("--margin", type=float, default=0.1, help="see mine_negatives")
     parser.add_argument("--replay", type=int, default=48, help="plain passages per step")
     parser.add_argument("--pull", type=float, default=4.0, help="weight of the pull towards the frozen vectors")
     parser.add_argument("--layers", type=int, default=6, help="number of last layers that are trained")
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--scale", type=float, default=20.0, help="inverse temperature of InfoNCE")
-    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--tokens", type=int, default=82, help="of a text in training")
     parser.add_argument("--mine-every", type=int, default=500, help="steps between lookups of negatives")
     parser.add_argument("--check-every", type=int, default=250, help="steps between checkpoints")
     parser.add_argument("--blends", default="0.4,0.6,0.8,1", help="shares of the trained weights that are tried")
-    parser.add_argument("--seed", type=int, default=1)
+    add_data_options(parser)
     add_device_options(parser)
     return parser.parse_args(arguments)
 
@@ -100,10 +97,7 @@ class Trainer:
         self.groups = [_group_of(name) for name in self.pack.pools]
         self.model = copy.deepcopy(frozen)
         self.model.dropout = options.dropout
-        self.model.requires_grad_(False)
-        for layer in self.model.layers[len(self.model.layers) - options.layers :]:
-            layer.requires_grad_(True)
-        self.parameters = [one for one in self.model.parameters() if one.requires_grad]
+        self.parameters = self.model.train_last(options.layers)
         self.optimizer = torch.optim.AdamW(self.parameters, lr=options.rate, weight_decay=0.01)
 
     def train(self) -> dict[str, Any]:
@@ -115,7 +109,7 @@ class Trainer:
         base = self.evaluate(self.frozen)
         log = [describe(0, 0.0, base, base)]
         print(json.dumps(log[0]), flush=True)
-        states: list[tuple[float, int, Any]] = []
+        best_mean, chosen, state = float("-inf"), 0, None
         started = time.monotonic()
         negatives = None
         for step in range(1, options.steps + 1):
@@ -124,18 +118,20 @@ class Trainer:
             assert negatives is not None
             seconds = time.monotonic() - started
             progress = max(step / options.steps, seconds / options.seconds)
-            loss = self._step(questions.draw(options.questions), negatives, plain, learning_rate(step, progress))
+            loss = self._step(
+                questions.draw(options.questions), negatives, plain, learning_rate(step, _WARMUP_STEPS, progress)
+            )
             is_last = step == options.steps or seconds > options.seconds
             if step % options.check_every == 0 or is_last:
                 checked = self.evaluate(self.model)
                 entry = {**describe(step, seconds, checked, base), "loss": round(float(loss), 4)}
                 log.append(entry)
                 print(json.dumps(entry), flush=True)
-                states.append((checked.mean(), step, _copy_state(self.model)))
-                states = [max(states, key=lambda one: one[0])]
+                if checked.mean() > best_mean:
+                    best_mean, chosen = checked.mean(), step
+                    state = copy.deepcopy(self.model.state_dict())
             if is_last:
                 break
-        _, chosen, state = states[0]
         blends = self._try_blends(state, base)
         best = max(one["score"] for one in blends.values())
         share = min(one for one, found in blends.items() if found["score"] >= best - _EQUAL_SCORES)
@@ -192,14 +188,7 @@ class Trainer:
 
     def _embed(self, texts: Any) -> Any:
         rows = self.texts.pad(texts, min(self.options.tokens, self.model.config["max_position_embeddings"]))
-        order: list[Any] = []
-        vectors = []
-        with reduced_precision(self.device):
-            for places, part in split_by_length(rows, self.device):
-                vectors.append(self.model.embed(torch.from_numpy(part).to(self.device)))
-                order.append(places)
-        back = np.argsort(np.concatenate(order))
-        return torch.cat(vectors)[torch.from_numpy(back).to(self.device)]
+        return compute_by_length(rows, self.device, lambda _, ids: self.model.embed(ids))
 
     def _exclude(self, batch: list[int], owners: list[int]) -> Any:
         """Return True for units that may answer a question of another row too: those of the same people."""
@@ -225,21 +214,12 @@ def _group_of(pool: str) -> str:
     return source if source == "statements" else name.partition("@")[0]
 
 
-def _copy_state(model: Bert) -> dict[str, Any]:
-    return {name: one.detach().clone() for name, one in model.state_dict().items()}
-
-
 def describe(step: int, seconds: float, found: Evaluation, base: Evaluation) -> dict[str, Any]:
     """Return one line of the log."""
     kinds = sorted({SOURCES[source].kind for source in found.sources})
     means = {kind: [round(one, 1) for one in found.measures(kind)] for kind in kinds}
     score = round(found.choice_score(base), 2)
     return {"step": step, "seconds": round(seconds), "mean": round(found.mean(), 2), **means, "score": score}
-
-
-def learning_rate(step: int, progress: float) -> float:
-    """Return the factor of the learning rate: a short warm-up, then a linear fall over the run."""
-    return min(1.0, step / _WARMUP_STEPS) * max(_FINAL_RATE, 1 - progress)
 
 
 def blend_weights(frozen: Bert, state: Any, share: float) -> Bert:

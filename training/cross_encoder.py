@@ -7,6 +7,7 @@ With a teacher, the student begins with some of its layers and also learns its d
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import time
 from collections.abc import Sequence
@@ -23,21 +24,27 @@ from training.batches import (
     Negatives,
     Questions,
     TextBatches,
+    compute_by_length,
     embed_all,
     mine_negatives,
     score_pools,
-    split_by_length,
 )
 from training.bert import Bert, load_bert
 from training.evaluate import Evaluation, rank_places
 from training.export import apply_changes, write_changes
 from training.pack import Pack
-from training.runtime import add_device_options, prepare_device, reduced_precision, seed_everything
+from training.runtime import (
+    add_data_options,
+    add_device_options,
+    learning_rate,
+    prepare_device,
+    seed_everything,
+)
+from training.sources import SOURCES
 
 __all__ = ["CrossEncoder", "main"]
 
 _WARMUP_STEPS = 100
-_FINAL_RATE = 0.02
 _POINTWISE = 0.2  # weight of the pointwise loss
 _MAX_GOLDS = 2  # of one question in a step
 _QUESTION_TOKENS, _UNIT_TOKENS, _LABEL_TOKENS = 40, 80, 6
@@ -56,21 +63,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     layers = [int(one) for one in options.layers.split(",")]
     student = CrossEncoder(load_bert(options.base, layers)).to(device)
     original = {name: one.clone() for name, one in student.bert.state_dict().items()}
-    teacher = None
+    teacher, base = None, load_bert(options.base)
     if options.teacher is not None:
-        teacher = CrossEncoder(load_bert(options.base)).to(device).eval()
-        teacher.restore(options.teacher, load_bert(options.base).state_dict())
+        teacher = CrossEncoder(copy.deepcopy(base)).to(device).eval()
+        teacher.restore(options.teacher, base.state_dict())
         student.take_layers(teacher, layers)
-    first_stage = load_bert(options.base).to(device).eval()
     if options.first_stage is not None:
-        first_stage.load_state_dict(
-            apply_changes(options.first_stage, load_bert(options.base).state_dict(), options.first_share)
-        )
+        base.load_state_dict(apply_changes(options.first_stage, base.state_dict()))
+    first_stage = base.to(device).eval()
     log = Trainer(student, teacher, first_stage, options, device).train()
     found = evaluate(student, first_stage, Pack.load(options.valid), options.candidates, device)
     scores = {str(weight): round(one.mean(), 2) for weight, one in found.items()}
     chosen = max(found, key=lambda weight: found[weight].mean())
-    kinds = ("turns", "chats", "passages", "statements")
+    kinds = sorted({SOURCES[source].kind for source in found[0.0].sources})
     detail = {weight: {k: [round(x, 1) for x in found[weight].measures(k)] for k in kinds} for weight in found}
     print("weights", json.dumps(scores), json.dumps(detail), flush=True)
     head = {f"head.{name}": one for name, one in student.head.state_dict().items()}
@@ -83,25 +88,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of a run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--base", type=Path, required=True, help="sentence-transformers folder to begin with")
     parser.add_argument("--teacher", type=Path, help="changes.npz of a cross-encoder with all layers")
     parser.add_argument("--first-stage", type=Path, help="changes.npz of the embedder that ranks first")
-    parser.add_argument("--first-share", type=float, default=1.0, help="share of these changes")
-    parser.add_argument("--train", type=Path, required=True, help="file of training.pack")
-    parser.add_argument("--valid", type=Path, required=True, help="file of training.pack")
-    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--layers", default="0,1,2,3,4,5", help="layers of the base that the model begins with")
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop early; not repeatable")
     parser.add_argument("--questions", type=int, default=48, help="questions per step")
     parser.add_argument("--hard", type=int, default=8, help="hard negatives per question")
     parser.add_argument("--easy", type=int, default=3, help="other negatives per question")
-    parser.add_argument("--margin", type=float, default=0.1, help="see mine_negatives")
     parser.add_argument("--distill", type=float, default=0.6, help="share of the teacher in the loss")
     parser.add_argument("--rate", type=float, default=1e-4)
-    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--candidates", type=int, default=30, help="units that are reranked in validation")
-    parser.add_argument("--seed", type=int, default=1)
+    add_data_options(parser)
     add_device_options(parser)
     return parser.parse_args(arguments)
 
@@ -122,15 +119,12 @@ class CrossEncoder(nn.Module):
     def forward(self, rows: NDArray[np.int64], types: NDArray[np.int64]) -> Any:
         """Return the logit of each pair, given as ids and segments, (pairs, tokens)."""
         device = self.head.weight.device
-        logits, order = [], []
-        for places, part in split_by_length(rows, device):
-            ids = torch.from_numpy(part).to(device)
-            kinds = torch.from_numpy(types[places, : part.shape[1]]).to(device)
-            with reduced_precision(device):
-                logits.append(self.head(self.bert.pool(self.bert(ids, kinds), ids)).float()[:, 0])
-            order.append(places)
-        back = np.argsort(np.concatenate(order))
-        return torch.cat(logits)[torch.from_numpy(back).to(device)]
+
+        def compute(places: NDArray[np.int64], ids: Any) -> Any:
+            kinds = torch.from_numpy(types[places, : ids.shape[1]]).to(device)
+            return self.head(self.bert.pool(self.bert(ids, kinds), ids)).float()[:, 0]
+
+        return compute_by_length(rows, device, compute)
 
     def take_layers(self, teacher: CrossEncoder, layers: Sequence[int]) -> None:
         """Begin with the weights of a teacher, of which some layers are left out."""
@@ -206,7 +200,7 @@ class Trainer:
             seconds = time.monotonic() - started
             progress = max(step / options.steps, seconds / options.seconds)
             for group in optimizer.param_groups:
-                group["lr"] = options.rate * min(1.0, step / _WARMUP_STEPS) * max(_FINAL_RATE, 1 - progress)
+                group["lr"] = options.rate * learning_rate(step, _WARMUP_STEPS, progress)
             self.student.train()
             loss = self._compute_loss(questions.draw(options.questions))
             optimizer.zero_grad()

@@ -19,13 +19,11 @@ __all__ = ["apply_changes", "write_changes", "write_folder"]
 _COPIED = ("tokenizer.json", "tokenizer_config.json", "modules.json", "sentence_bert_config.json", "1_Pooling")
 
 
-def write_folder(model: Bert, base: Path, folder: Path, *, half: bool, extra: dict[str, Any] | None = None) -> None:
-    """Write a sentence-transformers folder.
+def write_folder(model: Bert, base: Path, folder: Path) -> None:
+    """Write a sentence-transformers folder in float16, which the product expands at load.
 
     Args:
         base: the folder that the model began with: its tokenizer and settings are copied.
-        half: store float16, which the product expands at load.
-        extra: more tensors, such as the head of a cross-encoder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in _COPIED:
@@ -36,8 +34,7 @@ def write_folder(model: Bert, base: Path, folder: Path, *, half: bool, extra: di
     config = json.loads((base / "config.json").read_text(encoding="utf-8"))
     config["num_hidden_layers"] = len(model.layers)
     (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
-    tensors = {**model.state_dict(), **(extra or {})}
-    stored = {name: (one.half() if half else one).contiguous().cpu() for name, one in tensors.items()}
+    stored = {name: one.half().contiguous().cpu() for name, one in model.state_dict().items()}
     save_file(stored, folder / "model.safetensors", {"format": "pt"})
 
 
@@ -58,11 +55,11 @@ def write_changes(state: Mapping[str, Any], original: Mapping[str, Any], file: P
     np.savez_compressed(file, **arrays)
 
 
-def apply_changes(file: Path, original: Mapping[str, Any], share: float = 1.0) -> dict[str, Any]:
-    """Return a state with `share` of the changes of a file; tensors that only the file has are taken whole."""
+def apply_changes(file: Path, original: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state with the changes of a file; tensors that only the file has are taken whole."""
     state = {name: tensor.clone() for name, tensor in original.items()}
     with np.load(file) as arrays:
         for name in (one for one in arrays.files if not one.endswith(":scale")):
             change = torch.from_numpy(arrays[name].astype(np.float32) * arrays[f"{name}:scale"])
-            state[name] = state[name].float() + share * change if name in state else change
+            state[name] = state[name].float() + change if name in state else change
     return state

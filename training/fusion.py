@@ -26,6 +26,7 @@ from benchmarks.timed import CachedEmbedder
 from mem0_core.domain.recipes import Recipe, resolve_recipe
 from mem0_core.providers.numpy_embedder import create_local_embedder
 from training.evaluate import rank_places
+from training.pools import ROLES
 from training.sources import SOURCES, read_source
 
 __all__ = ["Asked", "fit_weights", "main"]
@@ -90,7 +91,7 @@ def _split_sessions(units: Sequence[Mapping[str, Any]], *, apart: bool) -> Itera
 
 def _read_unit(place: int, unit: Mapping[str, Any]) -> Unit:
     speaker = unit.get("speaker") or ""
-    is_role = speaker.casefold() in ("", "user", "assistant")
+    is_role = speaker.casefold() in ROLES
     role = "assistant" if speaker.casefold() == "assistant" else "user"
     return Unit(str(place), unit["text"], role, None if is_role else speaker)
 
@@ -139,9 +140,10 @@ def _cross_validate(asked: Sequence[Asked], start: NDArray[np.float64]) -> tuple
     folds = np.array_split(np.random.default_rng(1).permutation(len(asked)), _FOLDS)
     before, after = [], []
     for fold in folds:
-        others = [asked[place] for place in range(len(asked)) if place not in set(fold.tolist())]
+        kept = fold.tolist()
+        others = [asked[place] for place in sorted({*range(len(asked))} - {*kept})]
         weights = fit_weights(others, start)
-        for place in fold.tolist():
+        for place in kept:
             before.append(_measure(asked[place], start))
             after.append(_measure(asked[place], weights))
     return [(100 * np.mean(rows, axis=0)).round(1).tolist() for rows in (before, after)]  # type: ignore[return-value]

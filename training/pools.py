@@ -17,11 +17,11 @@ from typing import Any
 from mem0_core.language.terms import extract_terms
 from training.sources import SOURCES, Source, read_source
 
-__all__ = ["Pool", "Question", "Unit", "draw_pools", "main", "read_pools", "remove_names", "write_pools"]
+__all__ = ["ROLES", "Pool", "Question", "Unit", "draw_pools", "main", "read_pools", "remove_names", "write_pools"]
 
 _MAX_GOLDS_KEPT = 10  # of one question in a training pool; a span of a hundred turns would crowd out other units
 _MAX_SPEAKERS = 40  # in a busy channel the speakers of the whole pool would remove ordinary words from a question
-_ROLES = frozenset({"", "user", "assistant"})
+ROLES = frozenset({"", "user", "assistant"})
 _MIN_NAME_CHARS = 3
 
 
@@ -204,7 +204,7 @@ def _speaker_names(units: Sequence[dict[str, Any]], order: Sequence[int]) -> set
     names = {unit.get("speaker") or "" for unit in units}
     if len(names) > _MAX_SPEAKERS:
         names = {units[index].get("speaker") or "" for index in order}
-    return {name for name in names if name.casefold() not in _ROLES}
+    return {name for name in names if name.casefold() not in ROLES}
 
 
 def _read_question(

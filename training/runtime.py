@@ -6,12 +6,40 @@ import argparse
 import os
 import random
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-__all__ = ["add_device_options", "prepare_device", "reduced_precision", "seed_everything"]
+__all__ = [
+    "add_data_options",
+    "add_device_options",
+    "learning_rate",
+    "prepare_device",
+    "reduced_precision",
+    "seed_everything",
+]
+
+
+_FINAL_RATE = 0.02  # of the peak learning rate
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the model to begin with, the packs, the result, and when to stop."""
+    parser.add_argument("--base", type=Path, required=True, help="sentence-transformers folder to begin with")
+    parser.add_argument("--train", type=Path, required=True, help="file of training.pack")
+    parser.add_argument("--valid", type=Path, required=True, help="file of training.pack")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop early; not repeatable")
+    parser.add_argument("--margin", type=float, default=0.1, help="see mine_negatives")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def learning_rate(step: int, warmup: int, progress: float) -> float:
+    """Return the factor of the learning rate: a rise over `warmup` steps, and a linear fall over the run."""
+    return min(1.0, step / warmup) * max(_FINAL_RATE, 1 - progress)
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:

@@ -15,9 +15,7 @@ from typing import Any
 
 from training.written import read_written
 
-__all__ = ["KINDS", "SOURCES", "Source", "read_source"]
-
-KINDS = ("turns", "chats", "passages", "statements")
+__all__ = ["SOURCES", "Source", "read_source"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     frozen = load_bert(options.base).to(device)
     model = copy.deepcopy(frozen)
     model.dropout = 0.1
-    model.requires_grad_(False)
-    for layer in model.layers[len(model.layers) - options.layers :]:
-        layer.requires_grad_(True)
+    body = model.train_last(options.layers)
     task = StatementTask(options.statements, frozen.config["hidden_size"], device, options.seed)
-    body = [one for one in model.parameters() if one.requires_grad]
     rates = [options.rate, _HEAD_RATE * options.rate]
     parts = [body, list(task.heads.parameters())]
     groups = [{"params": part, "lr": rate} for part, rate in zip(parts, rates, strict=True)]

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
@@ -25,7 +25,14 @@ from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_ca
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_MINILM, MINILM
 from mem0_core.providers._wordpiece import WordPiece
 
-__all__ = ["EmbeddingRuntime", "LocalEmbedder", "count_processors", "find_packaged_model", "import_extra"]
+__all__ = [
+    "EmbeddingRuntime",
+    "LocalEmbedder",
+    "count_processors",
+    "find_packaged_model",
+    "import_extra",
+    "run_batches",
+]
 
 WEIGHTS_PACKAGE = "mem0_models"
 PACKAGED_MODELS = (MEM0_MINILM, MINILM)
@@ -258,20 +265,12 @@ class _LoadedModel:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         tokens = [self._tokenize(text) for text in texts]
-        lengths = np.array([len(ids) for ids in tokens])
-        threads = 1 if lengths.sum() <= INLINE_MAX_TOKENS else self._threads
-        batches = list(_plan_batches(lengths, threads))
         vectors = np.empty((len(texts), self._folder.dims), np.float32)
 
         def fill(rows: NDArray[np.int64]) -> None:
             vectors[rows] = self._run([tokens[row] for row in rows])
 
-        if threads == 1 or len(batches) == 1:
-            for rows in batches:
-                fill(rows)
-        else:
-            with ThreadPoolExecutor(min(threads, len(batches)), "mem0-embed") as pool:
-                list(pool.map(fill, batches))
+        run_batches(fill, np.array([len(ids) for ids in tokens]), self._threads)
         return vectors
 
     def _tokenize(self, text: str) -> list[int]:
@@ -300,13 +299,36 @@ class _LoadedModel:
         return vectors
 
 
-def _plan_batches(lengths: NDArray[np.int64], threads: int) -> Iterator[NDArray[np.int64]]:
+def run_batches(
+    compute: Callable[[NDArray[np.int64]], None],
+    lengths: NDArray[np.int64],
+    threads: int,
+    max_tokens: int = MAX_BATCH_TOKENS,
+) -> None:
+    """Call `compute` with the row numbers of each batch; a few tokens run on the caller's thread.
+
+    Args:
+        lengths: number of tokens of each row, (n,).
+        threads: number of concurrent batches.
+        max_tokens: maximum tokens of a batch, including padding.
+    """
+    threads = 1 if lengths.sum() <= INLINE_MAX_TOKENS else threads
+    batches = list(_plan_batches(lengths, threads, max_tokens))
+    if threads == 1 or len(batches) == 1:
+        for rows in batches:
+            compute(rows)
+    else:
+        with ThreadPoolExecutor(min(threads, len(batches)), "mem0-batch") as pool:
+            list(pool.map(compute, batches))
+
+
+def _plan_batches(lengths: NDArray[np.int64], threads: int, max_tokens: int) -> Iterator[NDArray[np.int64]]:
     """Yield the row numbers of each batch: texts of similar length, to reduce padding, and work for each thread."""
     order = np.argsort(-lengths, kind="stable")  # the longest first, so that no thread starts one last
     max_rows = min(MAX_BATCH_TEXTS, -(-len(order) // threads))
     start = 0
     while start < len(order):
-        rows = max(1, min(max_rows, MAX_BATCH_TOKENS // int(lengths[order[start]])))
+        rows = max(1, min(max_rows, max_tokens // int(lengths[order[start]])))
         yield order[start : start + rows]
         start += rows
 

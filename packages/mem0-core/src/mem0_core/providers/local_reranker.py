@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from mem0_core.errors import ConfigError
 from mem0_core.interfaces import Passage
 from mem0_core.providers._bert import read_model_folder
-from mem0_core.providers._local_embedder import count_processors, find_packaged_model
+from mem0_core.providers._local_embedder import count_processors, find_packaged_model, run_batches
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_RERANKER
 from mem0_core.providers._numpy_bert import NumpyBert
 from mem0_core.providers._wordpiece import WordPiece
@@ -74,19 +73,13 @@ class LocalReranker:
             return []
         loaded = self._ensure_loaded()
         pairs = loaded.encode(query, passages)
-        batches = list(_plan_batches(pairs))
         scores = np.empty(len(pairs))
 
-        def fill(rows: list[int]) -> None:
+        def fill(rows: NDArray[np.int64]) -> None:
             scores[rows] = loaded.score([pairs[row] for row in rows])
 
-        threads = min(self._threads or count_processors(), len(batches))
-        if threads == 1:
-            for rows in batches:
-                fill(rows)
-        else:
-            with ThreadPoolExecutor(threads, "mem0-rerank") as pool:
-                list(pool.map(fill, batches))
+        lengths = np.array([len(ids) for ids, _ in pairs])
+        run_batches(fill, lengths, self._threads or count_processors(), _BATCH_TOKENS)
         return [float(score) for score in scores]
 
     def _ensure_loaded(self) -> _LoadedReranker:
@@ -162,13 +155,3 @@ class _LoadedReranker(NamedTuple):
         logits = self.network.average(ids, mask, kinds).astype(np.float64) @ self.weight + self.bias
         scores: NDArray[np.float64] = 1 / (1 + np.exp(-logits / _TEMPERATURE))
         return scores
-
-
-def _plan_batches(pairs: Sequence[Pair]) -> Iterator[list[int]]:
-    """Yield the places of pairs of similar length, the longest first."""
-    order = sorted(range(len(pairs)), key=lambda place: -len(pairs[place][0]))
-    start = 0
-    while start < len(order):
-        size = max(1, _BATCH_TOKENS // len(pairs[order[start]][0]))
-        yield order[start : start + size]
-        start += size
