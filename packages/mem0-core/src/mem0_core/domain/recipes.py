@@ -33,7 +33,8 @@ reranker is certain of (1 against 0) overtakes a lead of up to 0.25. A weak rera
 LEXICAL_RERANK_WEIGHT = 0.6
 """The same where BM25 among the texts gives the first scores, which is weaker than a search.
 
-On LoCoMo, BM25 alone finds 57 of 100 answers among ten, with mem0-reranker 65 at any weight from 0.2 to 0.8.
+For 120 questions of LoCoMo, BM25 alone finds 55 of 100 answers among ten, with mem0-reranker 64 or 65 at any weight
+from 0.2 to 0.8.
 """
 
 DEFAULT_RERANKER = "mem0-reranker"
