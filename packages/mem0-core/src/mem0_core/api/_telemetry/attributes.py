@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -137,7 +136,9 @@ def _count_entries(result: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _count_events(items: Sequence[Any]) -> Iterator[tuple[str, int]]:
     if not (items and isinstance(items[0], dict) and "event" in items[0]):
         return
-    events = Counter(one["event"] for one in items)
+    events: dict[str, int] = {}
+    for one in items:
+        events[one["event"]] = events.get(one["event"], 0) + 1
     for event, count in events.items():
         yield f"mem0.changes.{str(event).lower()}", count
 

@@ -59,9 +59,12 @@ class SpanFactory:
         return JobsSpan(self, jobs)
 
     def replace_call(self, call: Call) -> Call:
-        """Return a call of a model with its span; other calls as they are."""
+        """Return a call of a model with its span; other calls as they are.
+
+        A model that declares ``inline = True`` computes in microseconds, less than its span would take.
+        """
         operation = _MODEL_OPERATIONS.get(getattr(call.method, "__name__", ""))
-        if operation is None:
+        if operation is None or call.inline:
             return call
         kind = ModelCall if find_async_method(call) is None else AsyncModelCall
         return Call(kind(self, operation, call).make, (), {})
@@ -177,13 +180,16 @@ class CallSpan(_OpenSpan):
         self._close(error)
 
     def _set_result(self, result: object) -> None:
+        is_search, is_recorded = self._operation == "search_memory", self._span.is_recording()
+        if not is_search and not is_recorded:
+            return
         attributes = named.result_attributes(result)
-        if self._operation == "search_memory" and "gen_ai.memory.record.count" in attributes:
+        if is_search and "gen_ai.memory.record.count" in attributes:
             labels, instruments = {"mem0.method": self._method}, self._factory.instruments
             instruments.results.record(attributes["gen_ai.memory.record.count"], labels)
             if named.SCORE in attributes:
                 instruments.top_score.record(attributes[named.SCORE], labels)
-        if self._span.is_recording():
+        if is_recorded:
             if self._factory.captures_content:
                 attributes |= named.content_of_result(result)
             self._span.set_attributes(attributes)
@@ -267,7 +273,6 @@ class ModelCall:
         self._factory = factory
         self._operation = operation
         self._call = call
-        self.inline = call.inline
 
     def make(self) -> Any:
         """Make the call in this thread."""
