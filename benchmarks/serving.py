@@ -44,13 +44,14 @@ class Server:
     """The server's processes."""
 
     folder: Path
-    store: str
+    store: str | None
     port: int
     workers: int
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "mem0_core.cli", "serve", "--path", str(self.folder), "--store", self.store]
+        command = [sys.executable, "-m", "mem0_core.cli", "serve", "--path", str(self.folder)]
+        command += [] if self.store is None else ["--store", self.store]
         command += ["--port", str(self.port), "--workers", str(self.workers)]
         self.process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
 
@@ -196,11 +197,10 @@ def _serve(clients: int, workers: int) -> Iterator[tuple[Server, int, dict[str, 
     with postgres_url() as url, tempfile.TemporaryDirectory() as folder:
         keys = KeyRing(Path(folder) / KEY_FILE)
         secrets = {f"user-{number}": keys.create("load", user_id=f"user-{number}")[0] for number in range(clients)}
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = find_free_port()
         server = Server(Path(folder), f"{url}#mem0_serving", port, workers)
         server.start()
-        _wait(port)
+        wait_until_ready(port)
         try:
             yield server, port, secrets
         finally:
@@ -208,7 +208,12 @@ def _serve(clients: int, workers: int) -> Iterator[tuple[Server, int, dict[str, 
                 server.kill()
 
 
-def _wait(port: int) -> None:
+def find_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+def wait_until_ready(port: int) -> None:
     """Wait until the store answers."""
     ends_at = time.monotonic() + START_SECONDS
     while time.monotonic() < ends_at:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -360,3 +361,20 @@ def test_a_search_finds_what_is_committed_after_it_opened_its_scope(
 
         monkeypatch.setattr(search_cache.SearchCache, "open", open_and_add)
         assert "The tea in Porto is good." in result_texts(driver.search("tea in Porto", user_id="u"))
+
+
+def test_a_repeated_search_on_an_event_loop_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def search_often(memory: Memory) -> None:
+        first = await memory.asearch("Where do I live?", user_id="u")
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "to_thread", refuse)
+            assert await memory.asearch("Where do I live?", user_id="u") == first
+        await memory.aadd("I live in Oslo.", user_id="u")
+        assert result_texts(await memory.asearch("Where do I live?", user_id="u")) == ["I live in Oslo."]
+        await memory.aclose()
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("a thread was asked for")
+
+    with open_memory(tmp_path) as memory:
+        asyncio.run(search_often(memory))

@@ -47,6 +47,10 @@ class SearchCache(Protocol):
         """Return the `recall.cache.ActiveScope` of a scope as it is now; None if it is not kept."""
         ...
 
+    def find_result(self, store: MemoryStore, request: Any) -> Any:
+        """Return the `recall.search.Search` of a request if it is kept and nothing was committed since, else None."""
+        ...
+
     def is_current(self, store: MemoryStore, active: Any) -> bool:
         """Return True if nothing was committed since `active` was opened."""
         ...

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mem0_core.interfaces import FeatureChanges, MemoryStore, VectorIndex
     from mem0_core.recall._plan import Search, SearchRequest
 
-__all__ = ["ActiveScope", "SearchCache", "is_current", "open_scope"]
+__all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scope"]
 
 _MAX_SCOPE_MEMORIES = 2_048  # of a larger scope, the candidates alone are read
 _MAX_MEMORIES = 20_000  # of all active scopes: about 3 kB each
@@ -46,6 +46,14 @@ def open_scope(ports: Ports, scope: Scope) -> Flow[ActiveScope | None]:
         return None
     opened: ActiveScope | None = yield from do(ports.cache.open, ports.store, ports.index, scope)
     return opened
+
+
+def find_result(ports: Ports, request: SearchRequest) -> Flow[Search | None]:
+    """Return the search of a request if it is kept in memory, and is what a new search would return."""
+    if ports.cache is None:
+        return None
+    kept: Search | None = yield from do(ports.cache.find_result, ports.store, request)
+    return kept
 
 
 def is_current(ports: Ports, active: ActiveScope) -> Flow[bool]:
@@ -85,6 +93,24 @@ class SearchCache:
                     kept = _Kept(_load(store, cast("VectorReader", index), lexicon, scope, version, active))
                     self._keep(scope, kept, "loaded" if active is None else "updated")
         return kept.active
+
+    def find_result(self, store: MemoryStore, request: SearchRequest) -> Search | None:
+        """Return the search of a request if it is kept, and nothing was committed since."""
+        with self._lock:
+            kept = self._scopes.get(request.scope, _UNKNOWN).active
+        found = None if kept is None else kept.find_result(request)
+        if kept is None or found is None or not self.is_current(store, kept):
+            return None
+        with self._lock:
+            if request.scope in self._scopes:
+                self._scopes.move_to_end(request.scope)
+            self._counts["unchanged"] += 1
+            self._counts["results"] += 1
+        return found
+
+    async def afind_result(self, store: MemoryStore, request: SearchRequest) -> Search | None:
+        """Do the same on the event loop: a thread would take longer than the look-up, which waits for nothing."""
+        return self.find_result(store, request)
 
     def is_current(self, store: MemoryStore, active: ActiveScope) -> bool:
         """Return True if the store still has the version of a scope."""

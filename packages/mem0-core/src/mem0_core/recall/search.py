@@ -26,7 +26,7 @@ from mem0_core.recall._ranking import (
     rank_rows_by_counts,
     rank_rows_by_words,
 )
-from mem0_core.recall.cache import open_scope
+from mem0_core.recall.cache import find_result, open_scope
 from mem0_core.recall.rerank import rerank
 from mem0_core.recall.validity import (
     date_hits,
@@ -51,10 +51,9 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     Raises:
         ConfigError: the store holds another embedder's vectors.
     """
-    active = yield from open_scope(ports, request.scope)
-    if active is not None and ports.cache is not None and (kept := active.find_result(request)) is not None:
-        ports.cache.count("results")
+    if (kept := (yield from find_result(ports, request))) is not None:
         return replace(kept, hits=list(kept.hits), notes=list(kept.notes))
+    active = yield from open_scope(ports, request.scope)
     search = yield from plan_search(ports, request, active)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
