@@ -33,7 +33,7 @@ from mem0_core.flow import StepRecord
 from mem0_core.interfaces import Reply
 from mem0_core.interfaces.archive import SECTIONS
 from mem0_core.testing import HashEmbedder, ScriptedChat
-from tests.support import MODES, MemoryDriver, open_memory, result_events, result_texts
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_events, result_texts
 
 on_a_file = pytest.mark.parametrize("truth", ["sqlite"], indirect=True)
 """For what is decided before any store is asked, and what is about a file."""
@@ -630,6 +630,31 @@ def test_another_embedder_is_refused_until_rebuilt(tmp_path: Path, truth: dict[s
         assert result_texts(other.search("tea", user_id="u")) == ["I like tea"]
     with open_memory(tmp_path, config=truth) as old, pytest.raises(ConfigError, match="rebuild"):
         old.search("tea", user_id="u")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_others_write_during_a_rebuild_is_embedded_too(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
+    with (
+        open_memory(tmp_path, config=truth) as old,
+        open_memory(tmp_path, embedder=HashEmbedder(dims=64), config=truth) as new,
+    ):
+        (tea,) = old.add("I like tea", user_id="u")["results"]
+        said = iter(["I like cake", "I like jam"])
+
+        def write(*_: Any) -> None:
+            if text := next(said, None):
+                old.add(text, user_id="u")
+            else:
+                old.update(tea["id"], "I like green tea")
+
+        driver = MemoryDriver(new, mode)
+        with pytest.raises(StoreError, match=r"nothing was replaced.*rebuild again"):
+            driver.rebuild(on_progress=write)
+        assert "I like cake" in result_texts(old.search("cake", user_id="u")), "the old vectors still serve"
+        rounds = iter([True])
+        assert driver.rebuild(on_progress=lambda *_: next(rounds, False) and old.add("I like figs", user_id="u")) == 4
+        assert result_texts(driver.search("figs", user_id="u", limit=1)) == ["I like figs"]
+        assert result_texts(driver.search("green tea", user_id="u", limit=1)) == ["I like green tea"]
 
 
 def test_version_one_returns_bare_lists(tmp_path: Path) -> None:

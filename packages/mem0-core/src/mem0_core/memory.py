@@ -1140,10 +1140,14 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
     def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
         """Embed all texts again with the current embedder, and return the number of memories.
 
-        Use it to change the embedder of a store. The old vectors serve until the last new one is ready.
+        Use it to change the embedder of a store. The old vectors serve until the last new one is ready. Writes go on:
+        what they change is embedded in a further round.
 
         Args:
             on_progress: Called with the number of embedded texts and the total.
+
+        Raises:
+            StoreError: Writes changed texts in every one of 20 rounds. Nothing is replaced.
         """
         return self._run(self._rebuild_flow(on_progress=on_progress))
 

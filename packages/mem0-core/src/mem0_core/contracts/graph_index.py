@@ -425,7 +425,7 @@ class GraphIndexContract:
         for dims in (8, 24):
             parts = store.embedded_items()
             fresh = unit_vectors(len(parts), seed=5, dims=dims)
-            store.replace_vectors(list(zip(parts, fresh, strict=True)), embedding_space=("new", dims))
+            assert store.replace_vectors(dict(zip(parts, fresh, strict=True)), embedding_space=("new", dims))
             self.assert_in_sync(store, index)
         late = make_index(store)
         self.assert_in_sync(store, late)

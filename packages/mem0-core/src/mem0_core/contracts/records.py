@@ -364,10 +364,9 @@ class RecordsContract(StoreContract):
         assert [(part.kind, part.text) for part in (one, two)] == [("memory", "one"), ("memory", "two")]
         epoch = store.position(ALICE).epoch
         fresh = unit_vectors(2, seed=5, dims=8)
-        with pytest.raises(StoreError):
-            store.replace_vectors([(one, fresh[0])], embedding_space=("new", 8))
+        assert not store.replace_vectors({one: fresh[0]}, embedding_space=("new", 8))
         assert store.embedding_space() == SPACE
-        store.replace_vectors([(one, fresh[0]), (two, fresh[1])], embedding_space=("new", 8))
+        assert store.replace_vectors({one: fresh[0], two: fresh[1]}, embedding_space=("new", 8))
         assert store.embedding_space() == ("new", 8)
         assert store.position(ALICE).epoch != epoch
         assert np.allclose(np.sort(store.vector_changes(ALICE).vectors, axis=0), np.sort(fresh, axis=0))
@@ -377,13 +376,11 @@ class RecordsContract(StoreContract):
         fresh = unit_vectors(9, seed=5)
         read = store.embedded_items()
         self.change(store, Event.UPDATE, one, "one more")
-        with pytest.raises(StoreError):
-            store.replace_vectors(list(zip(read, fresh, strict=False)), embedding_space=SPACE)
+        assert not store.replace_vectors(dict(zip(read, fresh, strict=False)), embedding_space=SPACE)
         read = store.embedded_items()
         store.erase([one.id], at=LATER)
         self.add(store, "three", "four")
-        with pytest.raises(StoreError):
-            store.replace_vectors(list(zip(read, fresh, strict=False)), embedding_space=SPACE)
+        assert not store.replace_vectors(dict(zip(read, fresh, strict=False)), embedding_space=SPACE)
 
     def test_a_closed_store_raises(self, store: MemoryStore) -> None:
         store.close()

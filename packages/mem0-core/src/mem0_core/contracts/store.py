@@ -111,7 +111,7 @@ class MemoryStoreContract(
             ("relation", "alice lives in Oslo"),
         ]
         fresh = unit_vectors(len(parts), seed=5, dims=8)
-        store.replace_vectors(list(zip(parts, fresh, strict=True)), embedding_space=("new", 8))
+        assert store.replace_vectors(dict(zip(parts, fresh, strict=True)), embedding_space=("new", 8))
         places: dict[tuple[str, int], Any] = {(part.kind, part.row): fresh[place] for place, part in enumerate(parts)}
         for source, kind in ((store.graph.node_vectors, "node"), (store.graph.relation_vectors, "relation")):
             changes = source.vector_changes(ALICE)

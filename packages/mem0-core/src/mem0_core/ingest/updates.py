@@ -49,6 +49,7 @@ __all__ = [
 
 MAX_ATTEMPTS = 3
 _BATCH_SIZE = 256
+_REEMBED_ROUNDS = 20  # each has only the changes of the round before
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,21 +318,29 @@ def reset_store(ports: Ports) -> Flow[None]:
 def reembed_all(ports: Ports, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:
     """Embed everything with the current embedder; return the number of memories.
 
-    The old vectors serve reads until the last new one is ready. Then all are replaced at once.
+    The old vectors serve reads until the last new one is ready. Then all are replaced at once. What others change
+    meanwhile is embedded in a further round.
 
     Raises:
-        StoreError: memories were added during the call; nothing has changed. Call it again.
+        StoreError: others changed the store in each of the rounds; nothing is replaced.
     """
-    parts = yield from do(ports.store.embedded_items)
-    vectors: list[tuple[EmbeddedItem, Any]] = []
-    for batch in _split_batches(parts):
-        fresh = yield from embed_texts(ports, [part.text for part in batch])
-        vectors += zip(batch, fresh, strict=True)
-        if on_progress is not None:
-            on_progress(len(vectors), len(parts))
-    yield from do(ports.store.replace_vectors, vectors, embedding_space=(ports.embedder.name, ports.embedder.dims))
-    yield from sync_projections(ports)
-    return sum(part.kind == "memory" for part in parts)
+    space = (ports.embedder.name, ports.embedder.dims)
+    vectors: dict[EmbeddedItem, Any] = {}
+    for _ in range(_REEMBED_ROUNDS):
+        items = yield from do(ports.store.embedded_items)
+        vectors = {item: vectors[item] for item in items if item in vectors}
+        for batch in _split_batches([item for item in items if item not in vectors]):
+            fresh = yield from embed_texts(ports, [item.text for item in batch])
+            vectors.update(zip(batch, fresh, strict=True))
+            if on_progress is not None:
+                on_progress(len(vectors), len(items))
+        if (yield from do(ports.store.replace_vectors, vectors, embedding_space=space)):
+            yield from sync_projections(ports)
+            return sum(item.kind == "memory" for item in items)
+    raise StoreError(
+        f"the store changed in each of {_REEMBED_ROUNDS} rounds of embedding; nothing was replaced: call rebuild again"
+        " when there are fewer writes"
+    )
 
 
 def _split_batches(items: Sequence[EmbeddedItem]) -> Iterator[Sequence[EmbeddedItem]]:

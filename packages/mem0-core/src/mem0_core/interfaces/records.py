@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mem0_core._system.records import dataclass
@@ -289,11 +289,10 @@ class MemoryRecords(Protocol):
         """Return every item that has a vector."""
         ...
 
-    def replace_vectors(self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]) -> None:
+    def replace_vectors(self, vectors: Mapping[EmbeddedItem, Any], *, embedding_space: tuple[str, int]) -> bool:
         """Replace all vectors and the embedding space in one transaction.
 
-        Raises:
-            StoreError: an item was added, changed or deleted since it was read; nothing is replaced.
+        Return False if an item was added, changed or deleted since it was read; then nothing is replaced.
         """
         ...
 

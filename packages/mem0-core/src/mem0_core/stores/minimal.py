@@ -284,15 +284,16 @@ class MinimalMemoryStore:
     ) -> RetractionResult:
         _refuse(self.name, "sources")
 
-    def replace_vectors(self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]) -> None:
+    def replace_vectors(self, vectors: Mapping[EmbeddedItem, Any], *, embedding_space: tuple[str, int]) -> bool:
         with self._lock:
             items = {(_row(item), item.seq): item for item in self.list_memories(None)}
-            if items.keys() != {(part.row, part.seq) for part, _ in vectors}:
-                raise StoreError("memories changed while they were re-embedded; nothing was replaced, try again")
+            if items.keys() != {(part.row, part.seq) for part in vectors}:
+                return False
             dims = embedding_space[1]
-            saved = [(items[part.row, part.seq], to_stored_vector(vector, dims)) for part, vector in vectors]
+            saved = [(items[part.row, part.seq], to_stored_vector(vector, dims)) for part, vector in vectors.items()]
             self._open().write(saved, [], embedding_space=embedding_space)
             self._begin_epoch()
+            return True
 
     def reset(self) -> None:
         with self._lock:

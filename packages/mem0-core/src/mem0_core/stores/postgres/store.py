@@ -49,9 +49,8 @@ __all__ = ["PostgresStore"]
 _MIN_SERVER_VERSION = 140000
 
 _REPLACE_VECTORS_SQL = (
-    "UPDATE {0} AS v SET vector = new.vector FROM unnest(?::bigint[], ?::bigint[], ?::text[]::vector[])"
-    " AS new (row, seq, vector), {1} AS t"
-    " WHERE v.row = new.row AND t.part = v.part AND t.row = v.row AND t.seq = new.seq"
+    "UPDATE {} AS v SET vector = new.vector FROM unnest(?::text[]::vector[], ?::bigint[]) AS new (vector, row)"
+    " WHERE v.row = new.row"
 )
 
 # One statement, and so one round trip, for all that an ADD inserts: four would make an add slower on a network.
@@ -189,12 +188,10 @@ class PostgresStore(SqlStore):
         if scope is not None and locked == {partition_key(scope)}:
             yield from self._dialect.set_scope(scope.partition_scope)
 
-    def _replace_vectors(self, table: str, rows: str, new: Sequence[tuple[int, int, Any]]) -> Steps[int]:
-        replaced = 0
+    def _replace_vectors(self, table: str, new: Sequence[tuple[Any, int]]) -> Steps[None]:
         for page in pages(new):
             columns = [list(column) for column in zip(*page, strict=True)]
-            replaced += yield from execute(_REPLACE_VECTORS_SQL.format(table, rows), columns)
-        return replaced
+            yield from execute(_REPLACE_VECTORS_SQL.format(table), columns)
 
     def _clear_indexes(self, *, keep_words: bool) -> Steps[None]:
         return drop_hnsw_indexes()  # words are deleted with the tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.domain.feed import Reason
@@ -19,7 +19,6 @@ from mem0_core.domain.records import (
     Scope,
     Triplet,
 )
-from mem0_core.errors import StoreError
 from mem0_core.interfaces import (
     CommitResult,
     EmbeddedItem,
@@ -43,7 +42,7 @@ from mem0_core.stores.sql.changes.memories import (
     select_memories,
 )
 from mem0_core.stores.sql.changes.retraction import Retraction
-from mem0_core.stores.sql.engine.dialect import Condition, Engine
+from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
 from mem0_core.stores.sql.feed import insert_scope_event
 from mem0_core.stores.sql.graph.erasure import erase_graph
@@ -79,13 +78,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SqlStore"]
 
-_VECTOR_TABLES: dict[str, tuple[str, str]] = {
-    "memory": ("vectors", "memories"),
-    "past": ("past", "past"),
-    "node": ("node_vectors", "nodes"),
-    "relation": ("edge_vectors", "edges"),
-}
-"""For each kind of `EmbeddedItem` the table of its vector and the table of its `seq`."""
+_VECTOR_TABLES = {"memory": "vectors", "past": "past", "node": "node_vectors", "relation": "edge_vectors"}
+"""Table of the vectors of each kind of `EmbeddedItem`."""
 
 
 class SqlStore(SqlVectors):
@@ -112,8 +106,8 @@ class SqlStore(SqlVectors):
         """Lock `scope`, and the partitions with data of the memories that a condition selects."""
         yield from ()
 
-    def _replace_vectors(self, table: str, rows: str, new: Sequence[tuple[int, int, Any]]) -> Steps[int]:
-        """Replace vectors, given as (row, seq, vector), of rows that still have their `seq`; return their number."""
+    def _replace_vectors(self, table: str, new: Sequence[tuple[Any, int]]) -> Steps[None]:
+        """Replace vectors, given as (vector, row)."""
         raise NotImplementedError
 
     def _clear_indexes(self, *, keep_words: bool) -> Steps[None]:
@@ -295,25 +289,21 @@ class SqlStore(SqlVectors):
         return result
 
     @write_method
-    def replace_vectors(
-        self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]
-    ) -> Steps[None]:
+    def replace_vectors(self, vectors: Mapping[EmbeddedItem, Any], *, embedding_space: tuple[str, int]) -> Steps[bool]:
         yield from self._dialect.lock_all()
+        if set((yield from _read_embedded_items(self._dialect))) != vectors.keys():
+            return False
         yield from self._clear_indexes(keep_words=True)
-        replaced, stored = 0, 0
-        for kind, (table, rows) in _VECTOR_TABLES.items():
+        for kind, table in _VECTOR_TABLES.items():
             new = [
-                (item.row, item.seq, self._dialect.vector(vector, embedding_space[1]))
-                for item, vector in vectors
+                (self._dialect.vector(vector, embedding_space[1]), item.row)
+                for item, vector in vectors.items()
                 if item.kind == kind
             ]
-            replaced += yield from self._replace_vectors(table, rows, new)
-            [(count,)] = yield from fetch_rows(f"SELECT count(*) FROM {table}")
-            stored += count
-        if not stored == replaced == len(vectors):
-            raise StoreError("memories changed while they were embedded again; nothing is replaced: repeat the call")
+            yield from self._replace_vectors(table, new)
         yield from set_meta("space", json.dumps(embedding_space))
         yield from begin_epoch()
+        return True
 
     @write_method
     def reset(self) -> Steps[None]:
@@ -334,21 +324,7 @@ class SqlStore(SqlVectors):
     @snapshot_method
     def embedded_items(self) -> Steps[list[EmbeddedItem]]:
         yield from self._dialect.set_scope(None)
-        items: list[EmbeddedItem] = []
-        memories = yield from fetch_rows("SELECT row, seq, text FROM memories ORDER BY row")
-        items += (EmbeddedItem("memory", *row) for row in memories)
-        past = yield from fetch_rows("SELECT row, seq, text FROM past ORDER BY row")
-        items += (EmbeddedItem("past", *row) for row in past)
-        nodes = yield from fetch_rows("SELECT row, seq, name FROM nodes ORDER BY row")
-        items += (EmbeddedItem("node", *row) for row in nodes)
-        same = self._dialect.same_part
-        relations = yield from fetch_rows(
-            "SELECT e.row, e.seq, s.name, e.relationship, d.name FROM edges AS e"
-            f" JOIN nodes AS s ON {same('s', 'e')}s.row = e.source"
-            f" JOIN nodes AS d ON {same('d', 'e')}d.row = e.destination ORDER BY e.row"
-        )
-        items += (EmbeddedItem("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in relations)
-        return items
+        return (yield from _read_embedded_items(self._dialect))
 
     @read_method
     def import_checkpoint(self, scope: Scope, key: str) -> Steps[int]:
@@ -497,3 +473,21 @@ def _update_relations(graph: GraphWriter, update: PlannedUpdate, before: StoredM
     retracted = yield from graph.withdraw_relations(row)
     changed = yield from graph.apply(update.relations, {0: row}, ())
     return changed + (yield from graph.close_unsupported(retracted))
+
+
+def _read_embedded_items(dialect: Dialect) -> Steps[list[EmbeddedItem]]:
+    items: list[EmbeddedItem] = []
+    memories = yield from fetch_rows("SELECT row, seq, text FROM memories ORDER BY row")
+    items += (EmbeddedItem("memory", *row) for row in memories)
+    past = yield from fetch_rows("SELECT row, seq, text FROM past ORDER BY row")
+    items += (EmbeddedItem("past", *row) for row in past)
+    nodes = yield from fetch_rows("SELECT row, seq, name FROM nodes ORDER BY row")
+    items += (EmbeddedItem("node", *row) for row in nodes)
+    same = dialect.same_part
+    relations = yield from fetch_rows(
+        "SELECT e.row, e.seq, s.name, e.relationship, d.name FROM edges AS e"
+        f" JOIN nodes AS s ON {same('s', 'e')}s.row = e.source"
+        f" JOIN nodes AS d ON {same('d', 'e')}d.row = e.destination ORDER BY e.row"
+    )
+    items += (EmbeddedItem("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in relations)
+    return items

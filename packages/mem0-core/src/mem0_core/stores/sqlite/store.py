@@ -155,12 +155,9 @@ class SQLiteStore(SqlStore):
 
     # --- differences from PostgreSQL ---------------------------------------------------------------------------------
 
-    def _replace_vectors(self, table: str, rows: str, new: Sequence[tuple[int, int, Any]]) -> Steps[int]:
-        current = f"row = (SELECT row FROM {rows} WHERE row = ? AND seq = ?)"
-        replaced = 0
-        for row, seq, vector in new:
-            replaced += yield from execute(f"UPDATE {table} SET vector = ? WHERE {current}", (vector, row, seq))
-        return replaced
+    def _replace_vectors(self, table: str, new: Sequence[tuple[Any, int]]) -> Steps[None]:
+        for values in new:
+            yield from execute(f"UPDATE {table} SET vector = ? WHERE row = ?", values)
 
     def _clear_indexes(self, *, keep_words: bool) -> Steps[None]:
         yield from ()
