@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from mem0_core._system.records import dataclass
 from mem0_core.language._question_tokens import Token, is_name
@@ -19,12 +19,16 @@ _MAX_TERM_WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a path: its term, its families and the noun at its head; `is_over` for a relation that has ended."""
+    """A step of a path: its term, its families and the noun at its head.
+
+    `is_over` is True for a relation that has ended, `is_lasting` for one that a past event began ("who did I marry").
+    """
 
     term: str
     families: tuple[str, ...]
     noun: str = ""
     is_over: bool = False
+    is_lasting: bool = False
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ class SubjectReader:
         if token.low in LISTS["self"]:
             return NounPhrase(None, index + 1)
         if token.low in LISTS["owners"]:
-            return self._read_possessed(NounPhrase(None, index + 1), index + 1)
+            return self.read_possessed(NounPhrase(None, index + 1), index + 1)
         name, end = self._read_name(index, is_subject=is_subject)
         if name:
             return self._follow(NounPhrase(name, end))
@@ -123,12 +127,12 @@ class SubjectReader:
         """Follow the 's after a phrase."""
         while self._owns_at(phrase.end):
             before = phrase.end
-            phrase = self._read_possessed(phrase, phrase.end + 1)
+            phrase = self.read_possessed(phrase, phrase.end + 1)
             if phrase.end == before:
                 break
         return phrase
 
-    def _read_possessed(self, owner: NounPhrase, index: int) -> NounPhrase:
+    def read_possessed(self, owner: NounPhrase, index: int) -> NounPhrase:
         """Add the steps of the nouns after an owner: those at a position, and what follows from them."""
         end = self._term_end(index)
         if end == index:
@@ -138,11 +142,13 @@ class SubjectReader:
             return self._follow(named)
         words = self.lows[index:end]
         step = _step_of(words)
+        if step is not None and "studies_at" in step.families and owner.steps and _is_pupil(owner.steps[-1]):
+            step = replace(step, families=("studies_at", *(one for one in step.families if one != "studies_at")))
         phrase = NounPhrase(owner.start, end, [*owner.steps, *([step] if step is not None else [])])
         if self._owns_at(end):
             return self._follow(phrase)
         if step is not None and self._is_missing_apostrophe(end):
-            return self._read_possessed(phrase, end)
+            return self.read_possessed(phrase, end)
         return phrase
 
     def _term_end(self, index: int) -> int:
@@ -183,7 +189,7 @@ class SubjectReader:
         token = self.tokens[index]
         if token.kind != "word" or token.low in _TERM_ENDS:
             return False
-        return is_first or not token.text[0].isupper()
+        return is_first or index == 0 or not token.text[0].isupper()
 
     def _is_missing_apostrophe(self, end: int) -> bool:
         """Return True if the next noun belongs to this one: "my sisters husband"."""
@@ -221,7 +227,7 @@ class SubjectReader:
 
     def _read_described(self, index: int, depth: int) -> NounPhrase | None:
         """Return the phrase of "the boss of NOUN PHRASE" or "the man I dated"."""
-        first = index + 1 if self.lows[index] in LISTS["articles"] else index
+        first = index + 1 if self.lows[index] in _DETERMINERS else index
         end = first
         while end < min(len(self.tokens), first + 4) and self._is_term_word(end):
             end += 1
@@ -233,24 +239,41 @@ class SubjectReader:
                 return described
         if self.lows[end : end + 1] != ["of"]:
             return self._read_thing_of_clause(first, end, depth) if first > index else None
-        inner = self.read(end + 1, depth=depth + 1)
+        inner = None if self._is_name_with_of(first, end) else self.read(end + 1, depth=depth + 1)
         if inner is None:
             return None
         step = _step_of(self.lows[first:end])
         return NounPhrase(inner.start, inner.end, [*inner.steps, *([step] if step is not None else [])])
 
-    def _read_thing_of_clause(self, first: int, end: int, depth: int) -> NounPhrase | None:
-        """Return the thing of "the company my husband works for"."""
+    def _is_name_with_of(self, first: int, end: int) -> bool:
+        """Return True for "University of Oxford", which names one place, at the start of a text."""
+        names = (token.text[:1].isupper() for token in (self.tokens[first], *self.tokens[end + 1 : end + 2]))
         families = families_of_noun(self.lows[end - 1])
-        inner = self.read(end, is_subject=True, depth=depth + 1) if families else None
-        matched = None if inner is None else match_verb(self.lows, inner.end, is_where=True)
-        if inner is None or matched is None:
+        return all(names) and any(load_families()[name].answer == "organization" for name in families)
+
+    def _read_thing_of_clause(self, first: int, end: int, depth: int) -> NounPhrase | None:
+        """Return the thing of "the company my husband works for", "the place where I work", "any dog I have"."""
+        noun = self.lows[end - 1]
+        families = families_of_noun(noun)
+        if not (families or noun in LISTS["generic"]):
+            return None
+        begin = end + (self.lows[end : end + 1] in (["where"], ["which"], ["that"], ["who"], ["whom"]))
+        inner = self.read(begin, is_subject=True, depth=depth + 1)
+        if inner is None:
+            return None
+        term = " ".join(self.lows[first:end])
+        rest = [low for low in self.lows[inner.end :] if low not in LISTS["adverbs"]]
+        if families and rest and _OWNING.issuperset(rest):
+            return NounPhrase(inner.start, len(self.lows), [*inner.steps, Step(term, families, noun)])
+        matched = match_verb(self.lows, inner.end, is_where=True, answers=_ANSWERS_OF_NOUNS.get(noun.rstrip("s")))
+        if matched is None:
             return None
         verbs, after = matched
-        shared = tuple(dict.fromkeys(verb.family for verb in verbs if verb.family in families))
+        after += len(self.lows) == after + 1 and self.lows[after] in LISTS["prepositions"]
+        shared = tuple(dict.fromkeys(verb.family for verb in verbs if verb.family in families or not families))
         if not shared:
             return None
-        return NounPhrase(inner.start, after, [*inner.steps, Step(" ".join(self.lows[first:end]), shared)])
+        return NounPhrase(inner.start, after, [*inner.steps, Step(term, shared, noun)])
 
     def _read_relative_clause(self, index: int, depth: int) -> NounPhrase | None:
         """Return the person of "I dated in Lisbon", "I am married to", "my sister married"."""
@@ -283,7 +306,18 @@ _TERM_ENDS = (
     LISTS["aux"] | LISTS["wh"] | LISTS["self"] | LISTS["prepositions"] | LISTS["articles"] | LISTS["owners"]
 ) - {"will"}
 _TERM_ENDS |= LISTS["term_ends"]
+_DETERMINERS = LISTS["articles"] | LISTS["every"]
+_OWNING = frozenset({"have", "has", "had", "own", "owned", "got"})
+_ANSWERS_OF_NOUNS = {"place": {"place", "organization"}, "person": {"person"}, "people": {"person"}}
 _OWN_RELATIVES = LISTS["own_relatives"]
+
+
+def _is_pupil(step: Step) -> bool:
+    """Return True for a child, whose school is no employer."""
+    return not _PUPILS.isdisjoint(step.families)
+
+
+_PUPILS = frozenset({"child", "son", "daughter", "niece", "nephew", "grandchild"})
 
 
 def is_relative(noun: str) -> bool:
@@ -318,10 +352,20 @@ def _step_of(words: Sequence[str]) -> Step | None:
         families, is_over = ("partner", "married_to", "engaged_to"), True
     if not families and head in LISTS["ages"]:
         families = ("child",)
-    favorites = {"favorite", "favourite", "fave"}
+    if "old" in kept[:-1] and _is_replaced(families):
+        is_over = True
+    favorites = {"favorite", "favourite", "fave", "fav"}
     if favorites.intersection(kept):
         families = ("favorite",)
     return Step(" ".join(kept), families, head, is_over)
+
+
+def _is_replaced(families: Sequence[str]) -> bool:
+    """Return True if a new value replaces the old one, so that "my old job" is a former one, unlike "my old friend"."""
+    return bool(families) and all(
+        load_families()[name].is_single and load_families()[name].answer in ("place", "organization", "job")
+        for name in families
+    )
 
 
 def match_verb(
@@ -376,7 +420,19 @@ def _match_words(verb: VerbPhrase, lows: Sequence[str], index: int, *, is_where:
     """Return the number of words that a phrase takes at a position, 0 if it does not fit."""
     rest = verb.words[2 if verb.words[0] == "not" else 1 :]
     end = index + 1 + len(rest)
-    if tuple(lows[index + 1 : end]) == rest:
+    said = lows[index + 1 : end]
+    if tuple(said) == rest or (len(said) == len(rest) and all(map(_is_same_word, rest, said))):
         return 1 + len(rest)
-    is_optional = len(rest) == 1 and (verb.has_be or (is_where and rest[0] in {"at", "in", "from", "to"}))
-    return 1 if is_optional and lows[index + 1 : index + 2] in ([], [""]) else 0
+    is_optional = bool(rest) and (
+        (verb.has_be and len(rest) == 1) or (is_where and rest[-1] in {"at", "in", "from", "to"})
+    )
+    is_short = lows[index + 1 : end - 1] == list(rest[:-1]) and lows[end - 1 : end] in ([], [""])
+    return len(rest) if is_optional and is_short else 0
+
+
+def _is_same_word(word: str, low: str) -> bool:
+    """Return True for equal words; "a" matches any determiner, "my" any owner."""
+    if word == low:
+        return True
+    owners = LISTS["determiners"]
+    return low in owners if word == "my" else word == "a" and (low in owners or low in LISTS["articles"])

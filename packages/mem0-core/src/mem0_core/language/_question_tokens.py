@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from mem0_core._system.records import dataclass
-from mem0_core.language._question_words import BE, LISTS, correct_word, expand, is_known, nearest_auxiliary
+from mem0_core.language._question_words import (
+    BE,
+    LISTS,
+    Replacements,
+    correct_word,
+    expand,
+    is_known,
+    nearest_auxiliary,
+    replacements,
+    tails,
+)
 
 __all__ = ["Anchor", "PreparedText", "Tense", "Token", "correct_slips", "is_name", "prepare", "read_tokens"]
 
@@ -40,12 +50,16 @@ class PreparedText:
     Attributes:
         has_time: True if it names a time.
         anchor: the event to which its time is relative.
+        is_asked: True if it ends in a question mark.
+        is_complete: True if every value is wanted, as in "list every home".
     """
 
     tokens: list[Token]
     tense: Tense = "any"
     has_time: bool = False
     anchor: Anchor | None = None
+    is_asked: bool = False
+    is_complete: bool = False
 
 
 def read_tokens(text: str) -> list[Token]:
@@ -55,11 +69,12 @@ def read_tokens(text: str) -> list[Token]:
 
 def prepare(tokens: Sequence[Token], text: str) -> PreparedText:
     """Take off the words of a question that say when, or only open it."""
-    prepared = PreparedText(list(tokens))
+    prepared = PreparedText(_take_tail(list(tokens)), is_asked=bool(tokens) and tokens[-1].text == "?")
     prepared.tense = _read_tense(prepared.tokens)
-    prepared.tokens = _replace_phrases(prepared.tokens)
+    prepared.tokens = _replace_phrases(prepared.tokens, replacements("anchors"))
     _take_lead(prepared)
     _take_anchor(prepared, text)
+    prepared.tokens = _unfold_having(_replace_phrases(prepared.tokens, replacements()))
     _take_times(prepared)
     while prepared.tokens and prepared.tokens[-1].kind == "stop":
         prepared.tokens.pop()
@@ -163,8 +178,27 @@ _FUTURE = re.compile(r"\b(?:will|going to|gonna|shall|next (?:week|month|year|su
 _PRESENT = re.compile(r"\b(?:am|is|are|do|does|has|have)\b")
 
 
+def _take_tail(tokens: list[Token]) -> list[Token]:
+    """Return tokens without the signs at their end, and without a tag such as ", right"."""
+    end = len(tokens)
+    while end and tokens[end - 1].kind == "stop":
+        end -= 1
+    comma = next((index for index in range(end - 1, 0, -1) if tokens[index].text == ","), 0)
+    if comma > 1 and tuple(token.low for token in tokens[comma + 1 : end]) in tails():
+        end = comma
+    last = tokens[end - 1] if end > 2 else None
+    if last is not None and last.low in _ASKED_LAST and tokens[0].low not in LISTS["wh"]:
+        return [last, *tokens[: end - 1]]  # "my sister lives where"
+    return tokens[:end]
+
+
+_ASKED_LAST = frozenset({"what", "where", "who", "whom", "when"})
+
+
 def _read_tense(tokens: Sequence[Token]) -> Tense:
     said = " ".join(token.low for token in tokens)
+    if reported := _REPORTED.search(said):
+        said = said[: reported.start()] + _BACKSHIFT.sub("is", said[reported.end() :])
     if _FUTURE.search(said) and " to " not in said.partition("going")[2][:4]:
         return "future"
     if _PAST.search(said):
@@ -172,13 +206,20 @@ def _read_tense(tokens: Sequence[Token]) -> Tense:
     return "now" if _NOW.search(said) or _PRESENT.search(said) else "any"
 
 
+_REPORTED = re.compile(r"\bdid i (?:ever )?(?:say|mention|tell you)\b")
+_BACKSHIFT = re.compile(r"\b(?:was|were)\b")
 _LEAD = re.compile(
-    r"(?:(?:(?:can|could|would|will) you (?:please )?)?(?:tell|remind|show|give|list)(?: (?:me|us))?"
-    r"(?: again)?(?: of| about)?"
-    r"|(?:do|can|did) you (?:happen to )?(?:still )?(?:know|remember|recall)|i (?:want|would like|need) to know"
-    r"|i (?:wonder|forgot|forget|do not remember|can not remember)|let me know|please|so|hey|hi|hello|ok|okay|and|but"
-    r"|well|remember|any idea|by the way|btw|quick question|what can you tell me about|what do you know about|just"
-    r"|again"
+    r"(?:(?:(?:can|could|would|will) you (?:please )?)?(?:kindly )?(?:tell|remind|show|give|list|name)(?: (?:me|us))?"
+    r"(?: again| please)?(?: of| about)?"
+    r"|(?:do |can |did )?you (?:happen to |surely |must )?(?:still )?(?:know|remember|recall)"
+    r"|(?:can you |please )?help me (?:to )?(?:remember|recall)|(?:refresh|jog) my memory(?: on| about| of)?"
+    r"|i (?:want|would like|need|am trying|try|have) to (?:know|remember|recall)"
+    r"|i (?:do|can|could) not (?:quite |really |for the life of me )?(?:know|remember|recall)"
+    r"|i (?:wonder|forgot|forget|have forgotten|keep forgetting)"
+    r"|(?:i am |i was )?(?:just )?(?:wondering|curious|not sure|unsure)(?: about)?|let me know"
+    r"|please|pls|plz|so|hey|hi|hello|ok|okay|and|but|um|hmm|oh|yo|wait|sorry|right"
+    r"|well|remember|(?:do you have )?(?:any|no) (?:idea|clue)|by the way|btw|quick question"
+    r"|what can you tell me about|what do you know about|just|again"
     r"|(?:at|in|for|to|from|on|with|by)(?= (?:which|what|whom)\b))(?: ,)?(?: |$)"
 )
 _SAID = re.compile(
@@ -187,24 +228,33 @@ _SAID = re.compile(
 )
 _NOW_PHRASES = re.compile(
     r"\b(?:right now|nowadays|now|currently|these days|at the moment|at present|presently|today|still|again|anymore"
-    r"|any more|by now|so far|ever|actually|exactly|really|usually|please|currently|recently|originally|back then|then"
+    r"|any more|by now|so far|ever|actually|exactly|really|usually|please|currently|recently|lately"
+    r"|anywhere|somewhere|someplace|as of now|originally|back then|then"
     r"|at the time|once|previously|formerly|in the past|again)(?: |$)"
 )
 
 
-_PHRASES = {("prior", "to"): "before", ("line", "of", "work"): "occupation"}
 _HAVING = {"have": "do", "has": "does"}
 
 
-def _replace_phrases(tokens: Sequence[Token]) -> list[Token]:
-    """Replace phrases by the word that the grammar knows, and "what have I got" by "what do I have"."""
+def _replace_phrases(tokens: Sequence[Token], phrases: Replacements) -> list[Token]:
+    """Replace phrases by the words that the grammar knows."""
     found: list[Token] = []
     index = 0
     while index < len(tokens):
-        lows = tuple(token.low for token in tokens[index : index + 3])
-        size = next((size for size in (3, 2) if lows[:size] in _PHRASES), 1)
-        found.append(_respell(tokens[index], _PHRASES.get(lows[:size], tokens[index].text)))
-        index += size
+        token = tokens[index]
+        words: tuple[str, ...] = (token.low,)
+        for phrase, meant in phrases.get(token.low, ()) if token.kind == "word" else ():
+            if tuple(one.low for one in tokens[index : index + len(phrase)]) == phrase:
+                words, index = meant, index + len(phrase) - 1
+                break
+        found += [token] if words == (token.low,) else [Token("word", word, word, token.at) for word in words]
+        index += 1
+    return found
+
+
+def _unfold_having(found: list[Token]) -> list[Token]:
+    """Replace "what have I got" by "what do I have"."""
     having = next((place for place, token in enumerate(found) if token.low in _HAVING), None)
     got = next((place for place, token in enumerate(found) if token.low == "got"), None)
     if having is not None and got is not None and having < got and _is_object(found[got + 1 : got + 2]):
@@ -281,11 +331,16 @@ def _take_anchor(prepared: PreparedText, text: str) -> None:
         ):
             continue
         said = text[inside[0].at : inside[-1].at + len(inside[-1].text)] if inside else ""
+        if said.lower() in _THIS:
+            said = ""
         if kind == "during":
             said = _BEING.sub("", said) or said
         prepared.anchor = (kind, said.strip())  # type: ignore[assignment]
         prepared.tokens = [*tokens[:index], *tokens[end:]] if index else tokens[end + 1 :]
         return
+
+
+_THIS = frozenset({"this", "that", "it", "this one", "that one", "the current one", "the one i have now", "now"})
 
 
 def _number_from(index: int, inside: Sequence[Token]) -> list[tuple[int, Token]]:
@@ -326,7 +381,7 @@ def _take_times(prepared: PreparedText) -> None:
             continue
         gone.add(index)
         place = index - 1
-        while place > 0 and (tokens[place].low in LISTS["time_leads"] or _NUMBER.match(tokens[place].low)):
+        while place >= 0 and (tokens[place].low in LISTS["time_leads"] or _NUMBER.match(tokens[place].low)):
             gone.add(place)
             place -= 1
         place = index + 1

@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from mem0_core.language._tables import load_tables
 from mem0_core.language.families import all_nouns, all_verb_forms, all_verb_phrases, load_families
 
 __all__ = [
     "BE",
     "LISTS",
     "Template",
-    "base_of_auxiliary",
+    "base_of_word",
     "correct_word",
     "expand",
     "is_known",
     "nearest_auxiliary",
+    "replacements",
+    "tails",
     "templates",
 ]
 
@@ -27,9 +30,10 @@ aux: do does did can could will would shall should has have had is are was were 
 wh: what which who whom whose where when why how
 self: i me we us myself
 owners: my our
+determiners: my our his her their its your
 past: did was were had used
 future: will going gonna shall
-light: have get do go be use call
+light: have get do go be use call see hold attend follow
 adverbs: still ever also currently usually really actually always often originally again already just exactly even
  presently both then
 now: now nowadays currently presently still today these days moment present
@@ -37,20 +41,24 @@ articles: a an the any some
 prepositions: in at on to for with as from of by about into near under
 titles: dr mr mrs ms prof st
 adjectives: older younger elder eldest youngest oldest little big best good close dear twin new old former first second
- late favorite favourite fave next current previous main own only other dead married ex
+ late favorite favourite fave fav next current previous main own only other dead married ex
+bare_leads: current present previous former favorite favourite fave fav
 past_adjectives: ex former previous old
 persons: man woman person guy girl boy lady gentleman one bloke people
 generic: kind kinds type types sort sorts name names thing things stuff food foods place places person people full first
- last kinda
+ last kinda make model brand
 assistant_verbs: tell say suggest recommend advise mention give propose write explain advice
 assistant_nouns: tip tips advice suggestion suggestions recommendation recommendations idea ideas recipe answer
  finding opinion verdict view diagnosis proposal instructions tipp tipps rat ratschlag vorschlag empfehlung consejo
  consejos sugerencia sugerencias recomendación conseil conseils
 assistant_owners: your dein deine deinen deinem deiner tu tus ton tes ta votre
 assistant_past: recomendaste aconsejaste sugeriste dijiste propusiste indicaste
-assistant_addresses: du usted tu vous
-assistant_forms: empfohlen geraten vorgeschlagen gesagt gemeint erklärt recomendó aconsejó sugirió dijo conseillé
- recommandé suggéré proposé
+german_you: du
+german_advice: empfohlen geraten vorgeschlagen gesagt gemeint erklärt
+spanish_you: usted tú
+spanish_advice: recomendó aconsejó sugirió dijo
+french_you: tu vous
+french_advice: conseillé recommandé suggéré proposé
 assistant_pairs: i_supposed sollte_ich soll_ich rieten_sie empfahlen_sie sagten_sie me_dijo me_recomendó me_aconsejó
  me_sugirió
 other_leads: el la los las mi mis un una der die das mein meine
@@ -64,8 +72,11 @@ time_nouns: year years month months week weeks day days weekend summer autumn fa
  christmas easter yesterday tomorrow tonight century decade january february march april june july august september
  october november december jan feb mar apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday
  saturday sunday pandemic
-time_leads: last next this past previous early late mid the of in on during since until till around about by from that
- summer spring autumn fall winter year month week end beginning start middle back
+time_leads: as last next this past previous early late mid the of in on during since until till around about by from
+ that summer spring autumn fall winter year month week end beginning start middle back
+every: every all each
+pay: salary wages wage paycheck paychecks paycheque paycheques payslip payslips
+calendar: day date year month
 supposing: would could should might may must
 ages: eldest oldest youngest firstborn
 term_ends: and or but if while than then that not called named you they he she it him them his her their
@@ -94,11 +105,13 @@ class Template(NamedTuple):
     family: str
 
 
-def base_of_auxiliary(low: str) -> str:
-    """Return "be" or "do" for their forms, any other word as it is."""
+def base_of_word(low: str) -> str:
+    """Return "be" or "do" for their forms, "a" for owners and articles, any other word as it is."""
     if low in BE:
         return "be"
-    return "do" if low in {"do", "does", "did", "doing"} else low
+    if low in {"do", "does", "did", "doing"}:
+        return "do"
+    return "a" if low in LISTS["determiners"] or low in {"the", "an"} else low
 
 
 @lru_cache(maxsize=1)
@@ -110,9 +123,29 @@ def templates() -> tuple[Template, ...]:
             before, place, after = phrase.partition("*")
             if not place:
                 continue
-            words = [tuple(map(base_of_auxiliary, part.split())) for part in (before, after)]
+            words = [tuple(map(base_of_word, part.split())) for part in (before, after)]
             found.append(Template(words[0], words[1], name))
     return tuple(sorted(found, key=lambda one: -len(one.after)))
+
+
+Replacements = Mapping[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]]
+
+
+@lru_cache(maxsize=2)
+def replacements(table: str = "replace") -> Replacements:
+    """Return the phrases that mean words of the grammar, by their first word, the longest first."""
+    found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+    for words, phrases in load_tables("questions")[table].items():
+        for phrase in phrases.split(","):
+            first, *rest = phrase.split()
+            found.setdefault(first, []).append(((first, *rest), tuple(words.split())))
+    return {first: tuple(sorted(some, key=lambda one: -len(one[0]))) for first, some in found.items()}
+
+
+@lru_cache(maxsize=1)
+def tails() -> frozenset[tuple[str, ...]]:
+    """Return the phrases after a comma that only ask to confirm a question."""
+    return frozenset(tuple(phrase.split()) for phrase in load_tables("questions")["tails"]["tags"].split(","))
 
 
 # --- slips ---------------------------------------------------------------------------------------------------------
@@ -129,7 +162,11 @@ def expand(word: str) -> list[str] | None:
 def _vocabulary() -> frozenset[str]:
     unlike = {"past", "future", "light", "titles", "hurry"}
     words = {word for name, some in LISTS.items() if name not in unlike for word in some}
-    words |= {*all_nouns(), *all_verb_forms()}
+    words |= {
+        *all_nouns(),
+        *all_verb_forms(),
+        *(word for phrases in replacements().values() for one, _ in phrases for word in one),
+    }
     for template in templates():
         words.update((*template.before, *template.after))
     words.update(word for phrase in all_verb_phrases() for word in phrase.words)

@@ -22,6 +22,7 @@ lead led, win won, build built, feel felt, mean meant, hold held, sleep slept, d
 _OTHER_VERBS = """
 say tell suggest recommend advise mention propose explain stop quit give leave divorce lose sell retire split break
 finish end separate die drop start begin join take move meet marry adopt buy get open hire call relocate graduate happen
+attend follow
 """
 
 

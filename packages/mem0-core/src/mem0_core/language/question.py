@@ -17,7 +17,7 @@ from mem0_core.domain.records import Entity
 from mem0_core.language._question_chains import find_chain
 from mem0_core.language._question_subjects import NounPhrase, Step, SubjectReader, is_relative, match_verb
 from mem0_core.language._question_tokens import Anchor, PreparedText, Tense, Token, correct_slips, prepare, read_tokens
-from mem0_core.language._question_words import BE, LISTS, base_of_auxiliary, templates
+from mem0_core.language._question_words import BE, LISTS, base_of_word, is_known, templates
 from mem0_core.language._word_forms import is_plural
 from mem0_core.language.families import VerbPhrase, families_of_noun, find_verbs, lemmas_of, load_families
 from mem0_core.language.temporal import TimeSpan
@@ -171,6 +171,9 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
     families, is_negative = _deny(steps, reading)
     over = frozenset(index for index, step in enumerate(steps) if step.is_over)
     is_past = bool(over) or reading.is_past
+    tense = prepared.tense
+    if steps and steps[-1].is_lasting and tense == "past":
+        tense = "any"
     return Question(
         start=reading.subject.start,
         steps=tuple(step.term for step in steps),
@@ -180,7 +183,7 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
         asks=reading.asks,
         value=reading.value,
         is_list=reading.is_list,
-        tense="past" if is_past and prepared.tense in ("any", "now") else prepared.tense,
+        tense="past" if is_past and tense in ("any", "now") else tense,
         is_negative=is_negative,
         spans=spans,
         anchor=prepared.anchor,
@@ -224,8 +227,12 @@ split up | ends | partner married_to
 break up | ends | partner
 finish | ends | studies_at
 die | ends |
+start at | begins | works_at
+begin at | begins | works_at
+start with | begins | works_at
 start | begins | hobby
 begin | begins | hobby
+become | begins | works_as
 take up | begins | hobby
 join | begins | works_at member_of
 move in with | begins | lives_with
@@ -261,6 +268,7 @@ class _Opening:
     word: str = ""
     noun: list[str] = field(default_factory=list)
     index: int = 0
+    is_list: bool = False
 
     @property
     def head(self) -> str:
@@ -277,6 +285,7 @@ class _ClauseReader:
         self.subjects = SubjectReader(self.tokens)
         self.lows = self.subjects.lows
         self.is_change = False
+        self.is_asked = prepared.is_asked
         self.has_anchor = prepared.anchor is not None
 
     def read(self) -> _Reading | None:
@@ -297,8 +306,9 @@ class _ClauseReader:
         """Return True for "what did you suggest", "your tip", "the cream recommended", "was hast du mir empfohlen"."""
         lows = self.lows
         words = frozenset(lows)
-        if words & LISTS["assistant_past"] or (
-            words & LISTS["assistant_addresses"] and words & LISTS["assistant_forms"]
+        if words & LISTS["assistant_past"] or any(
+            words & LISTS[f"{language}_you"] and words & LISTS[f"{language}_advice"]
+            for language in ("german", "spanish", "french")
         ):
             return True
         if lows[:2] == ["what", "to"] and LISTS["assistant_verbs"].intersection(lows[2:3]):
@@ -339,6 +349,10 @@ class _ClauseReader:
         if lows[0] in ("what", "which", "whose"):
             end = self._noun_end(1)
             noun = [low for low in lows[1:end] if low not in {"kind", "kinds", "type", "types", "sort", "sorts", "of"}]
+            if noun and noun[-1] in LISTS["calendar"] and LISTS["adjectives"].issuperset(noun[:-1]):
+                return _Opening("when", index=end)
+            if noun and noun[-1] in {"thing", "things", "stuff"} and len(noun) == 1:
+                return _Opening("what", index=end, is_list=noun != ["thing"])
             return _Opening("which" if noun else lows[0], noun, end)
         if lows[0] in LISTS["wh"]:
             return _Opening("who" if lows[0] == "whom" else lows[0], index=1)
@@ -380,8 +394,10 @@ class _ClauseReader:
         index, lows = opening.index, self.lows
         if opening.word in ("which", "what") and lows[1:2] == ["of"]:
             return self._read_choice()
-        if index >= len(lows) or opening.word == "how" or lows[index] in LISTS["supposing"]:
+        if index >= len(lows) or lows[index] in LISTS["supposing"]:
             return None
+        if opening.word == "how":
+            return self._read_manner(opening, index)
         is_having = opening.word == "who" and lows[index] in _HAVING and lows[index + 1 : index + 2] in (["the"], ["a"])
         if lows[index] in LISTS["aux"] and opening.word and not is_having:
             return self._read_inverted(opening, index)
@@ -393,11 +409,36 @@ class _ClauseReader:
             if chosen is not None:
                 return chosen
         subject = self.subjects.read(index, is_subject=bool(opening.word))
+        if subject is None and not opening.word:
+            subject = self._read_ownerless(index)
         if subject is None:
             return None
         if not opening.word:
             return self._read_noun_phrase(subject)
         return self._read_predicate(opening, subject, has_be=False)
+
+    def _read_manner(self, opening: _Opening, index: int) -> _Reading | None:
+        """Read "how does my brother earn his living", which asks for a value."""
+        if self.lows[index] not in LISTS["aux"]:
+            return None
+        subject = self.subjects.read(index + 1, is_subject=True)
+        after = 0 if subject is None else self._skip_leads(subject.end)
+        if subject is None or after >= len(self.lows):
+            return None
+        template = self._match_template(opening, subject, after)
+        if template is None:
+            return None
+        opening.word = "what"
+        return _Reading(subject, template)
+
+    def _read_ownerless(self, index: int) -> NounPhrase | None:
+        """Read a noun without its owner, the speaker: "current job?", "favorite food", "name?"."""
+        is_marked = self.is_asked or not LISTS["bare_leads"].isdisjoint(self.lows[index : index + 1])
+        if not is_marked or not is_known(self.lows[index]):
+            return None
+        phrase = self.subjects.read_possessed(NounPhrase(None, index), index)
+        is_known_noun = phrase.start is None and phrase.steps and all(step.families for step in phrase.steps)
+        return phrase if is_known_noun else None
 
     def _read_choice(self) -> _Reading | None:
         """Read "which of my friends is a doctor"."""
@@ -444,15 +485,20 @@ class _ClauseReader:
     def _read_turned(self, verbs: Sequence[VerbPhrase], end: int) -> _Reading | None:
         """Read "which bank employs me": the value is the subject of the verb."""
         subject = self.subjects.read(end, is_subject=True)
-        if subject is None or subject.end < len(self.lows):
+        if subject is None or len(self.lows) - subject.end > _MAX_TURNED_WORDS:
             return None
-        return _Reading(subject, _to_step(verbs))
+        if subject.steps and subject.steps[-1].noun in LISTS["pay"]:
+            subject.steps.pop()  # "who pays my wages"
+        return _Reading(subject, _to_step(verbs), value=self._value_from(subject.end))
 
     def _read_noun_phrase(self, subject: NounPhrase) -> _Reading | None:
         """Read a noun phrase without a question: "my sister's employer", "Luca's mother's job now"."""
         if subject.is_plain or subject.end < len(self.lows):
             return None
-        return _Reading(subject, is_list=self.lows[0] == "all" or is_plural(subject.steps[-1].noun))
+        is_list = self.lows[0] in LISTS["every"] or is_plural(subject.steps[-1].noun)
+        last = subject.steps[-1]
+        value = last.noun if last.families == ("favorite",) and last.noun not in families_of_noun("favorite") else ""
+        return _Reading(subject, is_list=is_list, value=value)
 
     # --- the predicate -----------------------------------------------------------------------------------------------
 
@@ -460,8 +506,13 @@ class _ClauseReader:
         index, lows = subject.end, self.lows
         index = self._skip_leads(index)
         has_be = has_be or bool(BE.intersection(lows[subject.end : index]))
-        if has_be and (index >= len(lows) or lows[index] in ("called", "named") or lows[index:] == ["for"]):
+        is_bare = index == subject.end and lows[index:] in ([], ["at"]) and opening.word in ("who", "what", "where")
+        is_copula = has_be and (index >= len(lows) or lows[index] in ("called", "named") or lows[index:] == ["for"])
+        if is_bare or is_copula:
             return self._read_copula(opening, subject)
+        presence = self._read_presence(opening, subject, index) if has_be else None
+        if presence is not None:
+            return presence
         template = self._match_template(opening, subject, index)
         if template is not None:
             return _Reading(subject, template)
@@ -472,6 +523,16 @@ class _ClauseReader:
         if light is not None:
             return light
         return self._read_verb(opening, subject, index, has_be=has_be)
+
+    def _read_presence(self, opening: _Opening, subject: NounPhrase, index: int) -> _Reading | None:
+        """Read "since when am I at Galp", "am I still in Oslo", where a name is where one works or lives."""
+        rest = self.lows[index:]
+        families = _PRESENCES.get(rest[0], ()) if opening.word in ("since", "whether") and len(rest) > 1 else ()
+        if not families or len(rest) > _MAX_PLACE_WORDS or any(map(families_of_noun, rest)):
+            return None
+        if not (self.tokens[index + 1].text[0].isupper() or (opening.word == "since" and not is_known(rest[1]))):
+            return None
+        return _Reading(subject, Step(rest[0], families), value=self._value_from(index + 1))
 
     def _skip_leads(self, index: int) -> int:
         lows = self.lows
@@ -505,12 +566,14 @@ class _ClauseReader:
 
     def _match_template(self, opening: _Opening, subject: NounPhrase, index: int) -> Step | None:
         """Return the step of a question that has a form of its own: "what does * do for a living"."""
-        after = tuple(base_of_auxiliary(low) for low in self.lows[index:])
-        before = tuple(base_of_auxiliary(low) for low in self.lows[: opening.index])
-        if after == ("do",) and (self.has_anchor or self.lows[opening.index] not in ("do", "does")):
+        after = tuple(base_of_word(low) for low in self.lows[index:])
+        before = tuple(base_of_word(low) for low in self.lows[: opening.index])
+        first = self.lows[opening.index] if self.lows[opening.index] in LISTS["aux"] else self.lows[index : index + 1]
+        if after == ("do",) and (self.has_anchor or first not in ("do", "does", ["do"], ["does"])):
             return None  # "what did Tom do after lunch" asks for no job
         for one in templates():
-            if one.after == after and one.before[: len(before)] == before:
+            is_named = one.before[:1] == ("what",) and one.family in families_of_noun(opening.head)
+            if one.after == after and ((is_named and after != ("do",)) or one.before[: len(before)] == before):
                 return Step(" ".join(one.after) or " ".join(one.before[1:]), (one.family,))
         return None
 
@@ -576,6 +639,11 @@ class _ClauseReader:
             return None
         is_bare = rest[1:] in ([], ["to"], ["at"], ["in"], ["on"])
         families = families_of_noun(opening.head)
+        verbs = {verb.family for verb in find_verbs(lemma) if len(verb.words) == 1}
+        families = tuple(name for name in families if name in verbs) or families
+        answer = _LIGHT_ANSWERS.get(lemma, "")
+        if answer and all(load_families()[name].answer != answer for name in families):
+            return None
         if opening.noun and families and (is_bare or not find_exact_verb(lows, index)):
             if not is_bare and not self._is_place(index + 1):
                 return None
@@ -610,17 +678,24 @@ class _ClauseReader:
         if verbs[0].words[0] == "not":
             self.is_negative = False
         step = _to_step(verbs)
+        if opening.word == "what" and len(step.families) > 1:
+            step = replace(step, families=tuple(sorted(step.families, key=_is_located)))
         families = families_of_noun(opening.head)
         value = self._value_from(end)
+        if opening.noun and verbs[0].family == "likes" and self.lows[end:] in (["best"], ["most"], ["the", "most"]):
+            return _Reading(subject, Step("favorite", ("favorite",), opening.head), value=" ".join(opening.noun))
         if opening.word == "whether" and not value:
             value = " ".join(low for low in self.lows[index + 1 : end] if low not in LISTS["prepositions"])
         if opening.noun and families:
-            step = replace(step, families=_join_families(families, step.families))
+            is_bare = has_be and self.lows[end - 1 :] == ["in"] and verbs[0].has_be
+            step = replace(step, families=families if is_bare else _join_families(families, step.families))
             value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)
         if not self._is_whole(opening, verbs, end, has_be=has_be):
             return None if max_words == 1 else self._read_verb(opening, subject, index, has_be=has_be, max_words=1)
         if self.lows[end:] == ["from"] and "lives_in" in step.families:
             step = replace(step, is_over=True)  # "where did I move from"
+        if verbs[0].words[0] in {"marry", "wed", "adopt"} and not self.is_change:
+            step = replace(step, is_lasting=True)
         is_vague = opening.word in ("when", "why") and bool(value)
         if opening.noun and not families:
             value = " ".join(low for low in opening.noun if low not in LISTS["generic"])
@@ -700,24 +775,32 @@ class _ClauseReader:
         if opening.word == "how":
             reading.asks = "other"
         reading.is_past = reading.is_past or self.is_change
-        if opening.noun and is_plural(opening.head):
+        if opening.is_list or (opening.noun and is_plural(opening.head)):
             reading.is_list = True
 
 
 _LOOSE_FAMILIES = {"runs", "takes", "hobby", "member_of", "visited", "studies_at", "owns", "has_condition"}
 """Families with verbs that take any object, so that a noun which no family knows makes another meaning likely."""
 _MAX_PLACE_WORDS = 4
+_MAX_TURNED_WORDS = 2
 _MAX_HOBBY_WORDS = 3
 _CLAUSE_OPENERS = LISTS["aux"] | LISTS["self"] | LISTS["owners"] | LISTS["clause_openers"]
 _LEADS = LISTS["aux"] | LISTS["adverbs"] | frozenset({"used", "use", "to", "all"})
 _HAVING = frozenset({"have", "has", "had", "do", "does", "did"})
 _VALUE_LEADS = LISTS["articles"] | LISTS["prepositions"] | LISTS["owners"]
+_LIGHT_ANSWERS = {"see": "person", "hold": "job", "attend": "organization", "follow": "thing"}
+_PRESENCES = {"at": ("works_at", "studies_at"), "in": ("lives_in", "member_of")}
 _ANSWERS = {"where": {"place", "organization"}, "who": {"person", "organization"}, "when": {"date"}}
 _SYMMETRIC = frozenset(name for name, family in load_families().items() if family.inverse == name)
 
 
 def _to_step(verbs: Sequence[VerbPhrase]) -> Step:
     return Step(" ".join(verbs[0].words), tuple(dict.fromkeys(verb.family for verb in verbs)))
+
+
+def _is_located(family: str) -> bool:
+    """Return True for a family that "where" asks for rather than "what"."""
+    return load_families()[family].answer in ("place", "organization")
 
 
 def _join_families(nouns: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[str, ...]:
