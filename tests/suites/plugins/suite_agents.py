@@ -11,6 +11,8 @@ from typing import Any
 import langchain.agents
 import langchain.agents.factory
 import langgraph.store.memory
+import pytest
+from blockbuster import BlockBuster
 
 from mem0_core import Memory, Scope
 from mem0_core.testing import HashEmbedder
@@ -42,3 +44,13 @@ def create_agent(model: Any, tools: Any = None, *, middleware: Sequence[Any] = (
 langgraph.store.memory.InMemoryStore = InMemoryStore  # type: ignore[misc,assignment]
 langchain.agents.create_agent = create_agent
 langchain.agents.factory.create_agent = create_agent
+
+
+@pytest.fixture(autouse=True)
+def _let_sync_hooks_block(blockbuster: BlockBuster) -> None:
+    """Allow our sync hooks to read a database: some tests run an agent synchronously on an event loop.
+
+    The async hooks stay forbidden to block.
+    """
+    for function in blockbuster.functions.values():
+        function.can_block_in("mem0_langchain/middleware.py", {"before_agent", "after_agent"})
