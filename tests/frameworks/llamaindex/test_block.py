@@ -33,7 +33,11 @@ def assistant(text: str) -> ChatMessage:
 
 
 def with_block(counted: Counted, cls: type[LlamaIndexMemory] = LlamaIndexMemory, **options: Any) -> LlamaIndexMemory:
-    more = {name: options.pop(name) for name in ("token_limit", "session_id", "token_flush_size") if name in options}
+    more = {
+        name: options.pop(name)
+        for name in ("token_limit", "session_id", "token_flush_size", "async_database_uri")
+        if name in options
+    }
     block = Mem0MemoryBlock(counted.memory, user_id="maya", keep="all", **options)
     return cls.from_defaults(memory_blocks=[block], **more)
 
@@ -128,6 +132,40 @@ async def test_another_process_does_not_write_what_the_memory_knows(counted: Cou
     await second.aget()
     assert counted.taken()["remembers"] == 1
     assert await counted.texts(user_id="maya") == ["I like figs.", "Noted.", "What do I like?", "Figs."]
+
+
+@pytest.mark.parametrize("kind", [LlamaIndexMemory, WriteThroughMemory])
+async def test_a_session_that_begins_like_an_earlier_one_is_written_whole(
+    counted: Counted, kind: type[LlamaIndexMemory]
+) -> None:
+    for session in ("monday", "friday"):
+        memory = with_block(counted, kind, session_id=session)
+        await memory.aput_messages([user("Good morning."), assistant("Good morning, Maya.")])
+        await memory.aget()
+    said = (await counted.memory.acontext(None, user_id="maya", recent=9))["messages"]
+    assert [message["content"] for message in said] == ["Good morning.", "Good morning, Maya."] * 2
+
+
+async def test_a_session_is_withdrawn_by_its_source(counted: Counted) -> None:
+    for session in ("monday", "friday"):
+        memory = with_block(counted, WriteThroughMemory, session_id=session)
+        await memory.aput_messages([user(f"I swim on {session}."), assistant("Noted.")])
+    assert await counted.texts(user_id="maya") == ["I swim on monday.", "Noted.", "I swim on friday."]
+    await counted.memory.aretract("chat:monday", user_id="maya")
+    assert await counted.texts(user_id="maya") == ["Noted.", "I swim on friday."]
+
+
+async def test_what_another_process_flushes_is_not_written_again(counted: Counted, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"session_id": "monday", "token_limit": 40, "token_flush_size": 5}
+    options["async_database_uri"] = f"sqlite+aiosqlite:///{tmp_path / 'chat.db'}"
+    questions = [f"Is the hill number {number} as high as the last?" for number in range(3)]
+    first, second = with_block(counted, WriteThroughMemory, **options), with_block(counted, **options)
+    await first.aput_messages([user(questions[0]), assistant("Yes.")])
+    for question in questions[1:]:  # never read: only flushing shows it to the block
+        await second.aput_messages([user(question), assistant("Yes.")])
+    await second.aget()
+    said = (await counted.memory.acontext(None, user_id="maya", recent=99, max_tokens=10_000))["messages"]
+    assert [message["content"] for message in said if message["role"] == "user"] == questions
 
 
 async def test_a_turn_that_could_not_be_written_is_written_later(

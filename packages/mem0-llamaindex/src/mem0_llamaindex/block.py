@@ -7,6 +7,7 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -19,13 +20,14 @@ from sqlalchemy.engine import make_url
 from mem0_core import AsyncMemory, ConfigError, Scope
 from mem0_core import Memory as LongTermMemory
 from mem0_core._system.boundary import convert_errors_of
-from mem0_llamaindex.convert import ends_turn, message_text, to_mem0_messages
+from mem0_core.flow import arun, do
+from mem0_llamaindex.convert import ends_turn, message_text, replace_lone_surrogates, to_mem0_messages
 from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, check_options, explain_fields, strip_secrets
 from mem0_llamaindex.window import default_tokenizer
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
 
-_UNLIMITED_TOKENS = 1_000_000_000  # tokens
+_MAX_KNOWN_MESSAGES = 1000  # messages of the owner that are read once to find those of a session; takes milliseconds
 
 
 @convert_errors_of("atruncate", "write_finished_turns")
@@ -37,7 +39,8 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
 
     It searches once per turn. A turn is written once, as soon as the block sees its end: when the `Memory` is next
     read, which agents do at the end of a turn, or when the `Memory` flushes it. With `WriteThroughMemory` that is when
-    the answer is put, so that chat engines leave nothing unwritten when they stop.
+    the answer is put, so that chat engines leave nothing unwritten when they stop. The source of its messages is
+    ``chat:`` and the session id, by which `Memory.retract` withdraws a session.
 
     Args:
         memory: the long-term memory; or `config`, a mem0 configuration (mapping, YAML or JSON file) to open it from.
@@ -195,12 +198,12 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Write the messages that the `Memory` drops, unless they are already written."""
         session = messages[0].additional_kwargs.get("session_id") if messages else None
-        fingerprints, written = (
-            [_fingerprint(message) for message in messages],
-            self._written_fingerprints.get(session, []),
-        )
-        same = next((n for n, pair in enumerate(zip(fingerprints, written, strict=False)) if pair[0] != pair[1]), None)
-        known = min(len(fingerprints), len(written)) if same is None else same
+        written = self._written_fingerprints.get(session)
+        if written is None:  # new to this process: the memory may know them already
+            await self._write_messages(messages[await self._count_known(messages, session) :], session)
+            return
+        pairs = zip(written, map(_fingerprint, messages), strict=False)
+        known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         await self._write_messages(messages[known:], session)
         self._written_fingerprints[session] = written[known:]
 
@@ -221,7 +224,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         if session_id in self._written_fingerprints:
             known = _count_overlap(self._written_fingerprints[session_id], fingerprints)
         else:  # new to this process: the memory may know it already
-            known = await self._count_known(messages[:end])
+            known = await self._count_known(messages[:end], session_id)
         self._written_fingerprints[session_id] = fingerprints
         try:
             await self._write_messages(messages[known:end], session_id)
@@ -229,12 +232,12 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             self._written_fingerprints[session_id] = fingerprints[:known]
             raise
 
-    async def _count_known(self, messages: Sequence[ChatMessage]) -> int:
-        """Return the number of leading messages that the memory already has."""
+    async def _count_known(self, messages: Sequence[ChatMessage], session_id: str | None) -> int:
+        """Return the number of leading messages that the memory already has from this session."""
         core = await asyncio.to_thread(self._long_term.open)
-        ids: dict[str, Any] = self._long_term.ids
-        held = await core.acontext(None, **ids, recent=2 * len(messages), max_tokens=_UNLIMITED_TOKENS)
-        texts = Counter((message["role"], message["content"]) for message in held["messages"])
+        scope, source = Scope(**self._long_term.ids), _name_source(session_id)
+        held = await arun(do(core.store.message_log.messages_before, scope, None, limit=_MAX_KNOWN_MESSAGES))
+        texts = Counter((message.role, message.content) for message in held if message.source == source)
         for index, message in enumerate(messages):
             for said in to_mem0_messages([message]):
                 if not texts[said["role"], said["content"]]:
@@ -248,7 +251,8 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         said = to_mem0_messages(messages, images=core.config.enable_vision, ids=ids)
         if said:
             # In a thread: each sync method of `Memory` runs in an event loop of its own, and workers must outlive it.
-            await asyncio.to_thread(self._long_term.remember, said, keep=self.keep, background=self.background)
+            options: dict[str, Any] = {"keep": self.keep, "background": self.background}
+            await asyncio.to_thread(self._long_term.remember, said, **options, source=_name_source(session_id))
         self._unfinished.pop(session_id, None)
 
     def _choose_ids(self, messages: Sequence[ChatMessage], session_id: str | None) -> list[str]:
@@ -372,6 +376,11 @@ def _fingerprint(*messages: ChatMessage) -> str:
     for message in messages:
         said.update(f"{message.role}\0{message_text(message)}\0".encode())
     return said.hexdigest()
+
+
+def _name_source(session_id: str | None) -> str | None:
+    """Return the source of a session's messages, by which `Memory.retract` withdraws them."""
+    return None if session_id is None else f"chat:{replace_lone_surrogates(session_id)}"
 
 
 def _count_overlap(written: Sequence[str], fingerprints: Sequence[str]) -> int:

@@ -168,21 +168,21 @@ class ScopedMemory:
     # --- remember --------------------------------------------------------------------------------------------------
 
     @_dispatcher.span
-    def remember(self, messages: Sequence[Mapping[str, Any]], *, keep: Keep, background: bool) -> None:
-        """Write messages; in the background they are stored durably, and a worker of the memory learns from them."""
-        run(self._remember(messages, keep, background))
+    def remember(self, messages: Sequence[Mapping[str, Any]], *, keep: Keep, **options: Any) -> None:
+        """Write messages; `options` are those of `mem0_core.Memory.add`."""
+        run(self._remember(messages, {"keep": keep, **options}))
 
     @_dispatcher.span
-    async def aremember(self, messages: Sequence[Mapping[str, Any]], *, keep: Keep, background: bool) -> None:
+    async def aremember(self, messages: Sequence[Mapping[str, Any]], *, keep: Keep, **options: Any) -> None:
         """Async version of `remember`."""
-        await arun(self._remember(messages, keep, background))
+        await arun(self._remember(messages, {"keep": keep, **options}))
 
-    def _remember(self, messages: Sequence[Mapping[str, Any]], keep: Keep, background: bool) -> Flow[None]:
+    def _remember(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> Flow[None]:
         said = [dict(message) for message in messages]
         _dispatcher.event(MemoryRememberStartEvent(messages=said, scope=self.ids))
         core = yield from self.open_flow()
         ids: dict[str, Any] = self.ids
-        added: Any = yield from do(core.add, said, **ids, keep=keep, facts_about="owner", background=background)
+        added: Any = yield from do(core.add, said, **ids, facts_about="owner", **options)
         whole = added if isinstance(added, dict) else {"results": added, "skipped": []}  # version "v1.0"
         for skipped in whole["skipped"]:
             _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
