@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mem0_llamaindex.block import Mem0MemoryBlock, WriteThroughMemory
-    from mem0_llamaindex.chat_store import Mem0ChatStore
+    from mem0_llamaindex.chat_store import Mem0AsyncChatStore, Mem0ChatStore
     from mem0_llamaindex.documents import Mem0VectorStore
     from mem0_llamaindex.embedding import Mem0Embedding
     from mem0_llamaindex.files import memory_files_tool
@@ -29,6 +29,7 @@ __all__ = [
     "LlamaIndexEmbedder",
     "LlamaIndexReranker",
     "LlamaIndexVectors",
+    "Mem0AsyncChatStore",
     "Mem0ChatStore",
     "Mem0Embedding",
     "Mem0Memory",
@@ -48,6 +49,7 @@ _MODULES_BY_NAME = {
     "LlamaIndexChat": "mem0_llamaindex.models",
     "LlamaIndexEmbedder": "mem0_llamaindex.models",
     "LlamaIndexReranker": "mem0_llamaindex.models",
+    "Mem0AsyncChatStore": "mem0_llamaindex.chat_store",
     "Mem0ChatStore": "mem0_llamaindex.chat_store",
     "Mem0Embedding": "mem0_llamaindex.embedding",
     "Mem0Memory": "mem0_llamaindex.memory",

@@ -1,25 +1,28 @@
-"""`Mem0ChatStore`: whole chat histories in a memory's store, for LlamaIndex's buffers and memories."""
+"""`Mem0ChatStore` and `Mem0AsyncChatStore`: whole chat histories in a memory's store, for LlamaIndex's memories."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.storage.chat_store import BaseChatStore
+from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
-from mem0_core import AsyncMemory, Memory
-from mem0_core.domain.records import new_id
-from mem0_core.flow import Flow, arun, run
-from mem0_core.views import ScopedDocument, ScopedDocuments
+from mem0_core import AsyncMemory, Memory, Scope, StoreError
+from mem0_core.domain.records import MemoryItem
+from mem0_core.flow import Flow
 from mem0_llamaindex.convert import message_text, replace_lone_surrogates
 from mem0_llamaindex.long_term import unwrap_memory
 
-__all__ = ["Mem0ChatStore"]
+__all__ = ["Mem0AsyncChatStore", "Mem0ChatStore"]
 
 _AGENT = "llamaindex chat"
-_PLACE, _MESSAGE = "place", "message"
+_KEY, _PLACE, _MESSAGE, _STATUS = "key", "place", "message", "status"
+_MAX_ATTEMPTS = 20  # of a write while other writers change the same messages
 
 
 class Mem0ChatStore(BaseChatStore):
@@ -27,9 +30,10 @@ class Mem0ChatStore(BaseChatStore):
 
     >>> buffer = ChatMemoryBuffer.from_defaults(chat_store=Mem0ChatStore(memory), chat_store_key="maya")
 
-    Messages are kept whole, with tool calls and blocks, apart from the memories of users: recall does not find them.
-    To learn from conversations, use `Mem0Memory` or `Mem0MemoryBlock`. `Memory.erase` reaches the messages by the
-    namespace as ``user_id`` and the ``agent_id`` ``"llamaindex chat"``.
+    Messages are kept whole, with tool calls and blocks, apart from the memories of users: recall does not find them,
+    and nothing is embedded. The memory's policy applies to their texts. To learn from conversations, use `Mem0Memory`
+    or `Mem0MemoryBlock`. `Memory.erase` reaches the messages by the namespace as ``user_id`` and the ``agent_id``
+    ``"llamaindex chat"``.
 
     Args:
         memory: a `mem0_core.Memory`.
@@ -39,46 +43,37 @@ class Mem0ChatStore(BaseChatStore):
         ScopeError: the namespace is empty. ConfigError: `memory` is not a memory.
     """
 
-    _memory: Memory = PrivateAttr()
-    _namespace: str = PrivateAttr()
+    _log: _ChatLog = PrivateAttr()
 
     def __init__(self, memory: Memory | AsyncMemory, *, namespace: str = "chats") -> None:
         super().__init__()
-        self._memory = unwrap_memory(memory)
-        self._namespace = namespace
-        self._open(None)
+        self._log = _ChatLog(unwrap_memory(memory), namespace)
 
     @classmethod
     def class_name(cls) -> str:
         return "Mem0ChatStore"
 
-    def _open(self, key: str | None) -> ScopedDocuments:
-        """Return the messages of a key, or of all."""
-        run_id = None if key is None else f"key {replace_lone_surrogates(key)}"  # a key may be empty, an id may not
-        return ScopedDocuments(self._memory, user_id=self._namespace, agent_id=_AGENT, run_id=run_id)
-
     # --- Sync methods ------------------------------------------------------------------------------------------------
 
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
         """Replace the messages of a key."""
-        run(self._set(key, messages))
+        self._log.memory._run(self._log.set(key, messages))
 
     def get_messages(self, key: str) -> list[ChatMessage]:
         """Return the messages of a key, oldest first."""
-        return [_to_message(one) for one in run(self._list(key))]
+        return self._log.memory._run(self._log.get(key))
 
     def add_message(self, key: str, message: ChatMessage, idx: int | None = None) -> None:
         """Append a message, or insert it before another one."""
-        run(self._add(key, message, idx))
+        self._log.memory._run(self._log.add(key, [message], before=idx))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
         """Delete and return the messages of a key; None if it has none."""
-        return run(self._delete(key, None))
+        return self._log.memory._run(self._log.delete(key, _select_all)) or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Delete and return a message; None if there is none at this place."""
-        deleted = run(self._delete(key, idx))
-        return deleted[0] if deleted else None
+        return next(iter(self._log.memory._run(self._log.delete(key, _select_at(idx)))), None)
 
     def delete_last_message(self, key: str) -> ChatMessage | None:
         """Delete and return the last message; None if there is none."""
@@ -86,30 +81,29 @@ class Mem0ChatStore(BaseChatStore):
 
     def get_keys(self) -> list[str]:
         """Return the keys that have messages."""
-        return _keys(self._open(None).get())
+        return self._log.memory._run(self._log.keys())
 
     # --- Async methods -----------------------------------------------------------------------------------------------
 
     async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
         """Async version of `set_messages`."""
-        await arun(self._set(key, messages))
+        await self._log.memory._arun(self._log.set(key, messages))
 
     async def aget_messages(self, key: str) -> list[ChatMessage]:
         """Async version of `get_messages`."""
-        return [_to_message(one) for one in await arun(self._list(key))]
+        return await self._log.memory._arun(self._log.get(key))
 
     async def async_add_message(self, key: str, message: ChatMessage, idx: int | None = None) -> None:
         """Async version of `add_message`."""
-        await arun(self._add(key, message, idx))
+        await self._log.memory._arun(self._log.add(key, [message], before=idx))
 
     async def adelete_messages(self, key: str) -> list[ChatMessage] | None:
         """Async version of `delete_messages`."""
-        return await arun(self._delete(key, None))
+        return await self._log.memory._arun(self._log.delete(key, _select_all)) or None
 
     async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Async version of `delete_message`."""
-        deleted = await arun(self._delete(key, idx))
-        return deleted[0] if deleted else None
+        return next(iter(await self._log.memory._arun(self._log.delete(key, _select_at(idx)))), None)
 
     async def adelete_last_message(self, key: str) -> ChatMessage | None:
         """Async version of `delete_last_message`."""
@@ -117,57 +111,217 @@ class Mem0ChatStore(BaseChatStore):
 
     async def aget_keys(self) -> list[str]:
         """Async version of `get_keys`."""
-        return _keys(await self._open(None).aget())
+        return await self._log.memory._arun(self._log.keys())
 
-    # --- Flows -------------------------------------------------------------------------------------------------------
 
-    def _list(self, key: str) -> Flow[list[ScopedDocument]]:
-        found = yield from self._open(key).get_flow(None, filters=None)
-        return sorted(found, key=_place)
+class Mem0AsyncChatStore(AsyncDBChatStore):
+    """The chat store of LlamaIndex's `Memory` in a memory's database, in place of a SQL database of its own.
 
-    def _set(self, key: str, messages: Sequence[ChatMessage]) -> Flow[None]:
-        stored = yield from self._list(key)
-        yield from self._append(key, messages)  # first, so that a failure leaves the former messages
-        yield from self._open(key).delete_flow([one.id for one in stored], filters=None)
+    >>> memory = Memory.from_defaults(session_id="maya", chat_store=Mem0AsyncChatStore(core))
 
-    def _add(self, key: str, message: ChatMessage, idx: int | None) -> Flow[None]:
-        if idx is None:
-            yield from self._append(key, [message])
-            return
-        messages = [_to_message(one) for one in (yield from self._list(key))]
-        messages.insert(idx, message)
-        yield from self._set(key, messages)
+    It reads and writes the messages of a `Mem0ChatStore` of the same namespace, which are active. Two classes are
+    needed because LlamaIndex's base classes have sync and async methods of the same names.
 
-    def _append(self, key: str, messages: Sequence[ChatMessage]) -> Flow[None]:
-        if messages:
-            now = time.time_ns()
-            yield from self._open(key).add_flow(
-                [replace_lone_surrogates(message_text(message)) for message in messages],
-                metadatas=[
-                    {"key": key, _PLACE: now + number, _MESSAGE: message.model_dump_json()}
-                    for number, message in enumerate(messages)
+    Args:
+        memory: a `mem0_core.Memory`.
+        namespace: separates several chat stores in one memory.
+
+    Raises:
+        ScopeError: the namespace is empty. ConfigError: `memory` is not a memory.
+    """
+
+    _log: _ChatLog = PrivateAttr()
+
+    def __init__(self, memory: Memory | AsyncMemory, *, namespace: str = "chats") -> None:
+        super().__init__()
+        self._log = _ChatLog(unwrap_memory(memory), namespace)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "Mem0AsyncChatStore"
+
+    async def get_messages(
+        self,
+        key: str,
+        status: MessageStatus | None = MessageStatus.ACTIVE,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> list[ChatMessage]:
+        """Return the messages of a key, oldest first; of every status if `status` is None."""
+        start = offset or 0
+        return (await self._log.memory._arun(self._log.get(key, status)))[
+            start : None if limit is None else start + limit
+        ]
+
+    async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
+        """Return the number of messages of a key."""
+        return len(await self._log.memory._arun(self._log.get(key, status)))
+
+    async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
+        """Append a message."""
+        await self._log.memory._arun(self._log.add(key, [message], status))
+
+    async def add_messages(
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
+        """Append several messages in one transaction."""
+        await self._log.memory._arun(self._log.add(key, messages, status))
+
+    async def set_messages(
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
+        """Replace all messages of a key, whatever their status."""
+        await self._log.memory._arun(self._log.set(key, messages, status))
+
+    async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
+        """Delete and return a message by its place among all of the key; None if there is none."""
+        return next(iter(await self._log.memory._arun(self._log.delete(key, _select_at(idx)))), None)
+
+    async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
+        """Delete the messages of a key; of every status if `status` is None."""
+        await self._log.memory._arun(self._log.delete(key, _select_first(None, status)))
+
+    async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+        """Delete and return the oldest `n` active messages."""
+        return await self._log.memory._arun(self._log.delete(key, _select_first(n, MessageStatus.ACTIVE)))
+
+    async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+        """Archive and return the oldest `n` active messages."""
+        return await self._log.memory._arun(self._log.archive(key, n))
+
+    async def get_keys(self) -> list[str]:
+        """Return the keys that have messages."""
+        return await self._log.memory._arun(self._log.keys())
+
+
+# --- The messages ----------------------------------------------------------------------------------------------------
+
+_Select = Callable[[Sequence[MemoryItem]], Sequence[MemoryItem]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A planned write of the messages of a key."""
+
+    added: Sequence[tuple[ChatMessage, str]] = ()
+    archived: Sequence[MemoryItem] = ()
+    deleted: Sequence[MemoryItem] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _ChatLog:
+    """The messages of chats, each a record in a memory's database. Every write is one transaction."""
+
+    memory: Memory
+    namespace: str
+
+    def __post_init__(self) -> None:
+        Scope(self.namespace)  # refuses an unusable one
+
+    def get(self, key: str, status: MessageStatus | None = None) -> Flow[list[ChatMessage]]:
+        return _to_messages(_select_first(None, status)((yield from self._list(key))))
+
+    def keys(self) -> Flow[list[str]]:
+        return list(dict.fromkeys(item.metadata[_KEY] for item in (yield from self._list(None))))
+
+    def set(
+        self, key: str, messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+    ) -> Flow[list[MemoryItem]]:
+        added = [(message, status.value) for message in messages]
+        return (yield from self._write(key, lambda stored: _Change(added, deleted=stored)))
+
+    def add(
+        self,
+        key: str,
+        messages: Sequence[ChatMessage],
+        status: MessageStatus = MessageStatus.ACTIVE,
+        *,
+        before: int | None = None,
+    ) -> Flow[None]:
+        added = [(message, status.value) for message in messages]
+
+        def insert(stored: list[MemoryItem]) -> _Change:
+            later = stored[before:]
+            return _Change([*added, *((_to_message(item), _status(item)) for item in later)], deleted=later)
+
+        if before is not None:
+            yield from self._write(key, insert)
+        elif added:
+            yield from self._commit(key, _Change(added))
+
+    def delete(self, key: str, select: _Select) -> Flow[list[ChatMessage]]:
+        written = yield from self._write(key, lambda stored: _Change(deleted=select(stored)))
+        return _to_messages(written)
+
+    def archive(self, key: str, count: int) -> Flow[list[ChatMessage]]:
+        select = _select_first(count, MessageStatus.ACTIVE)
+        return _to_messages((yield from self._write(key, lambda stored: _Change(archived=select(stored)))))
+
+    def _list(self, key: str | None) -> Flow[list[MemoryItem]]:
+        found = yield from self.memory._list_items_flow(self._scope(key))
+        return sorted(found, key=lambda item: int(item.metadata[_PLACE]))
+
+    def _write(self, key: str, plan: Callable[[list[MemoryItem]], _Change]) -> Flow[list[MemoryItem]]:
+        """Write a change of the stored messages, and return those that it archived or deleted."""
+        for _ in range(_MAX_ATTEMPTS):
+            change = plan((yield from self._list(key)))
+            if (yield from self._commit(key, change)):
+                return [*change.archived, *change.deleted]
+        raise StoreError(f"other processes kept changing the messages of the key {key!r}; try again")
+
+    def _commit(self, key: str, change: _Change) -> Flow[bool]:
+        now = time.time_ns()
+        added = []
+        for number, (message, status) in enumerate(change.added):
+            allowed = self._allow(message, self._scope(key))
+            dumped = json.dumps(allowed.model_dump(mode="json"))
+            metadata = {_KEY: key, _PLACE: now + number, _MESSAGE: dumped, _STATUS: status}
+            added.append((message_text(allowed), metadata))
+        return (
+            yield from self.memory._write_records_flow(
+                self._scope(key),
+                added=added,
+                changed=[
+                    replace(item, metadata={**item.metadata, _STATUS: MessageStatus.ARCHIVED.value})
+                    for item in change.archived
                 ],
-                ids=[new_id() for _ in messages],
+                deleted=change.deleted,
             )
+        )
 
-    def _delete(self, key: str, idx: int | None) -> Flow[list[ChatMessage] | None]:
-        stored = yield from self._list(key)
-        if idx is not None:
-            stored = [stored[idx]] if -len(stored) <= idx < len(stored) else []
-        if not stored:
-            return None
-        yield from self._open(key).delete_flow([one.id for one in stored], filters=None)
-        return [_to_message(one) for one in stored]
+    def _allow(self, message: ChatMessage, scope: Scope) -> ChatMessage:
+        """Return the message as limits and policy allow it, or raise InputError."""
+        text = message_text(message)
+        allowed = self.memory._allowed_text(text, scope) if text else text
+        if allowed == text:
+            return message
+        others = [block for block in message.blocks if not isinstance(block, TextBlock)]
+        return message.model_copy(update={"blocks": [TextBlock(text=allowed), *others]})
 
-
-def _place(document: ScopedDocument) -> int:
-    place: int = document.metadata[_PLACE]
-    return place
-
-
-def _to_message(document: ScopedDocument) -> ChatMessage:
-    return ChatMessage.model_validate_json(document.metadata[_MESSAGE])
+    def _scope(self, key: str | None) -> Scope:
+        """Return the scope of a key's messages, or of all. A key may be empty, an id may not."""
+        return Scope(self.namespace, _AGENT, None if key is None else f"key {replace_lone_surrogates(key)}")
 
 
-def _keys(documents: Sequence[ScopedDocument]) -> list[str]:
-    return list(dict.fromkeys(str(one.metadata["key"]) for one in documents))
+def _select_all(stored: Sequence[MemoryItem]) -> Sequence[MemoryItem]:
+    return stored
+
+
+def _select_at(index: int) -> _Select:
+    return lambda stored: [stored[index]] if -len(stored) <= index < len(stored) else []
+
+
+def _select_first(count: int | None, status: MessageStatus | None) -> _Select:
+    return lambda stored: [item for item in stored if status is None or _status(item) == status.value][:count]
+
+
+def _status(item: MemoryItem) -> str:
+    return str(item.metadata[_STATUS])
+
+
+def _to_message(item: MemoryItem) -> ChatMessage:
+    return ChatMessage.model_validate(json.loads(item.metadata[_MESSAGE]))
+
+
+def _to_messages(items: Sequence[MemoryItem]) -> list[ChatMessage]:
+    return [_to_message(item) for item in items]

@@ -9,7 +9,16 @@ from mem0_core.api._arguments import raise_policy_refusal, utc_now, utc_today
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.filters import Filter, unexpired
 from mem0_core.domain.policy import apply_policy, check_sizes
-from mem0_core.domain.records import MemoryItem, Message, Scope, Trust
+from mem0_core.domain.records import (
+    Event,
+    MemoryChange,
+    MemoryItem,
+    Message,
+    Scope,
+    Trust,
+    content_hash,
+    new_id,
+)
 from mem0_core.flow import Flow, do
 
 __all__ = ["FilesApi"]
@@ -57,6 +66,42 @@ class FilesApi(MemoryRuntime):
         ports = yield from self._ports()
         at = yield from self._statement_time(texts[0][0].scope if texts else None)
         return (yield from updates.update_memories(ports, allowed, metadata=None, at=at)) is not None
+
+    def _write_records_flow(
+        self,
+        scope: Scope,
+        *,
+        added: Sequence[tuple[str, Mapping[str, Any]]] = (),
+        changed: Sequence[MemoryItem] = (),
+        deleted: Sequence[MemoryItem] = (),
+    ) -> Flow[bool]:
+        """Write memories that no search is to find, in one transaction: they have no embedding and no relations.
+
+        Args:
+            added: texts that limits and policy allow, with their metadata. Each is stored after its id, since a scope
+                has each text once.
+            changed: memories with other metadata than they were read with.
+            deleted: memories as they were read.
+
+        Returns:
+            False if another writer changed one of the memories; nothing is written then.
+        """
+        from mem0_core.recall.embedding import embedding_space_of, placeholder_vector
+
+        self._rates.record_add(scope)
+        ports = yield from self._ports()
+        at = yield from self._statement_time(scope)
+        changes = [MemoryChange(Event.UPDATE, item, before=item.text) for item in changed]
+        changes += [MemoryChange(Event.DELETE, item, before=item.text) for item in deleted]
+        for content, metadata in added:
+            text = f"{(id := new_id())}\n\n{content}"
+            item = MemoryItem(id, text, scope, content_hash(text), at, metadata=metadata)
+            changes.append(MemoryChange(Event.ADD, item, vector=placeholder_vector(ports.embedder.dims)))
+        if not changes:
+            return True
+        space = embedding_space_of(ports, changes)
+        commit = yield from do(ports.store.commit, changes, scope=scope, at=at, embedding_space=space)
+        return not commit.conflicts
 
     def _delete_items_flow(self, items: Sequence[MemoryItem]) -> Flow[None]:
         """Erase memories in one transaction."""

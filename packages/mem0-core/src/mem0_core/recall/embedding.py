@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import MemoryChange, MemoryItem, RelationChange, Scope
 
-__all__ = ["check_embedder", "embed_texts", "embedding_space_of", "find_nearest_items"]
+__all__ = ["check_embedder", "embed_texts", "embedding_space_of", "find_nearest_items", "placeholder_vector"]
 
 _OVERFETCH_FACTOR = 2  # more neighbors are searched than wanted, since some may not be eligible
 
@@ -32,6 +32,15 @@ def embed_texts(
     """
     vectors = yield from call_model(ports.embedder.embed, texts, kind=kind)
     return _check_vectors(vectors, (len(texts), ports.embedder.dims), ports.embedder.name)
+
+
+def placeholder_vector(dims: int) -> NDArray[np.float32]:
+    """Return the vector of a memory that no search is to find, (dims,)."""
+    import numpy as np  # only where vectors exist: the import takes 0.1 s
+
+    vector = np.zeros(dims, np.float32)
+    vector[0] = 1
+    return vector
 
 
 def _check_vectors(vectors: NDArray[np.float32], expected: tuple[int, int], name: str) -> NDArray[np.float32]:

@@ -34,7 +34,6 @@ from threading import Event as Signal
 from threading import Lock, Thread
 from typing import Any
 
-import numpy as np
 from langgraph.store.base import (
     BaseStore,
     GetOp,
@@ -55,6 +54,7 @@ from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
 from mem0_core.domain.suggestions import check_constructor, describe_value
 from mem0_core.flow import Flow, arun, do, run
+from mem0_core.recall.embedding import placeholder_vector
 from mem0_langchain.convert import extract_memories, unwrap_memory
 from mem0_langchain.langgraph._filters import build_prefilter, matches_filter
 from mem0_langchain.langgraph._namespaces import (
@@ -444,10 +444,7 @@ class Mem0Store(BaseStore):
         return [MemoryChange(Event.DELETE, item, before=item.text) for item in held]
 
     def _placeholder(self) -> Any:
-        """Return a vector for a memory that is never searched by vectors."""
-        vector = np.zeros(self._memory.embedder.dims, np.float32)
-        vector[0] = 1
-        return vector
+        return placeholder_vector(self._memory.embedder.dims)
 
     # --- expiry ----------------------------------------------------------------------------------------------------
 
