@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["KILLED", "Fault", "Injector", "Outcome", "Recorder"]
+__all__ = ["KILLED", "Fault", "Injector", "Outcome", "Recorder", "digest_files"]
 
 KILLED = 77
 """Exit status of a process that an `Injector` ended."""
@@ -53,15 +53,22 @@ class Recorder:
 
     def take(self, at: int) -> None:
         """Copy the folder, unless it is as at the boundary before."""
-        content = _digest(self.source)
+        content = self._read_state()
         if content != self._last:
-            shutil.copytree(self.source, self.target / str(len(self.taken)))
+            self._keep_state()
             self.taken.append([])
             self._last = content
         self.taken[-1].append(at)
 
+    def _read_state(self) -> bytes:
+        return digest_files(self.source)
 
-def _digest(folder: Path) -> bytes:
+    def _keep_state(self) -> None:
+        shutil.copytree(self.source, self.target / str(len(self.taken)))
+
+
+def digest_files(folder: Path) -> bytes:
+    """Return a digest of the names, modes and contents of all files."""
     digest = hashlib.blake2b()
     for path in sorted(folder.rglob("*")):
         digest.update(f"{path.relative_to(folder)}\0{path.lstat().st_mode}\0".encode())

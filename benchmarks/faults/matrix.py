@@ -3,7 +3,8 @@
 A process that ends in the middle of a call, as after ``kill -9``, leaves its files as they are: nothing is flushed,
 closed or rolled back. So the call runs once, and its files are copied at the chosen boundaries (`Recorder`). With
 `kills`, each abort is a process of its own that really ends. Another process then opens the store, runs `doctor`, and
-reads every table. All processes are forked from one that has imported everything.
+reads every table. Copies that SQLite recovers to the same bytes are examined once. All processes are forked from one
+that has imported everything.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from benchmarks.faults.injector import KILLED, Fault, Injector, Recorder
 from benchmarks.faults.python_files import watch_files, watch_statements
 from benchmarks.faults.sqlite_vfs import watch_sqlite
-from benchmarks.faults.states import Examined, examine, list_exposed
+from benchmarks.faults.states import Examined, examine, list_exposed, recovered_digest
 from benchmarks.faults.verbs import Place, Verb, build_base, open_place
 from mem0_core import Mem0Error
 
@@ -39,7 +40,7 @@ __all__ = [
     "scratch_folder",
 ]
 
-_REPEATED = 5  # calls of one transaction are repeated after each fifth abort
+_REPEATED = 5  # of the processes that really end, the call is repeated after each fifth, if it is one transaction
 ACKNOWLEDGED = "acknowledged"
 COMPLETE = 78
 """Exit status of a process whose call returned."""
@@ -106,18 +107,21 @@ class SQLiteMatrix:
     def _aborts(
         self, verb: Verb, base: Place, chosen: Sequence[int], fault: Fault, *, acknowledged: int
     ) -> Iterator[tuple[int, Examined]]:
-        """Yield what each abort leaves; aborts between which no file changed leave the same."""
+        """Yield what each abort leaves; aborts that leave the same files after recovery share one examination."""
         if self.kills or fault not in ("kill", "torn"):
             for at in chosen:
                 yield at, self._abort(verb, base, at, fault)
             return
+        known: dict[bytes, Examined] = {}
         for number, taken in enumerate(self._record(verb, base, chosen, fault, acknowledged)):
             place = Place(self.folder / "run")
             shutil.rmtree(place.folder)
             (self.folder / "states" / str(number)).rename(place.folder)  # the store knows paths in it
-            found = self._look(verb, place, taken[0])
+            digest = recovered_digest(place.folder, self.folder / "recovered")
+            if digest not in known:
+                known[digest] = self._look(verb, place, repeats=verb.is_repeatable)
             for at in taken:
-                yield at, dataclasses.replace(found, is_acknowledged=at == acknowledged)
+                yield at, dataclasses.replace(known[digest], is_acknowledged=at == acknowledged)
 
     def _judge(
         self, report: VerbReport, verb: Verb, at: int, label: str, left: Examined, before: Examined, after: Examined
@@ -190,19 +194,23 @@ class SQLiteMatrix:
         status = run_in_fork(run, is_quiet=True)
         if status not in (COMPLETE, KILLED if fault in ("kill", "torn") else REFUSED):
             return Examined(error=f"the call failed with status {status}")
-        return dataclasses.replace(self._look(verb, place, at), is_acknowledged=status == COMPLETE)
+        found = self._look(verb, place, repeats=self._repeats(verb, at))
+        return dataclasses.replace(found, is_acknowledged=status == COMPLETE)
+
+    def _repeats(self, verb: Verb, at: int) -> bool:
+        return verb.is_repeatable and (verb.is_chunked or at % _REPEATED == 0)
 
     def _record(
         self, verb: Verb, base: Place, chosen: Sequence[int], fault: Fault, acknowledged: int
     ) -> list[list[int]]:
-        """Run a verb once, copy its files at the chosen boundaries, and return the boundaries of each copy."""
+        """Run a verb once, record its state at the chosen boundaries, and return the boundaries of each state."""
         place, states = self._copy(base, "run"), self.folder / "states"
         shutil.rmtree(states, ignore_errors=True)
         states.mkdir()
         taken = self.folder / "taken"
 
         def run() -> None:
-            recorder = Recorder(place.folder, states, frozenset(chosen))
+            recorder = self._new_recorder(place, states, frozenset(chosen))
             self.injector.arm(fault=fault, recorder=recorder)
             call_verb(verb, place)
             self.injector.disarm()
@@ -213,12 +221,15 @@ class SQLiteMatrix:
         found: list[list[int]] = json.loads(taken.read_text(encoding="utf-8"))
         return found
 
-    def _look(self, verb: Verb, place: Place, at: int) -> Examined:
-        """Examine the place that an abort left, and repeat the call."""
+    def _new_recorder(self, place: Place, states: Path, chosen: frozenset[int]) -> Recorder:
+        return Recorder(place.folder, states, chosen)
+
+    def _look(self, verb: Verb, place: Place, *, repeats: bool) -> Examined:
+        """Examine the place that an abort left; then repeat the call, if asked."""
         exposed = list_exposed(place.folder)
         found = self._examine(place, verb.has_snapshots)
         found.exposed = sorted({*exposed, *list_exposed(place.folder)})
-        if verb.is_repeatable and not found.error and (verb.is_chunked or at % _REPEATED == 0):
+        if repeats and not found.error:
             found.repeated = self._repeat(verb, place)
         return found
 

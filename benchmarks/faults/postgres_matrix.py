@@ -1,23 +1,30 @@
 """Abort verbs over a PostgreSQL server: the client process ends, or the server crashes, at a chosen boundary.
 
 Each store is a database of its own, copied from a template before each abort. The boundaries of the client are those of
-its driver and of its files. A crash of the server is an immediate shutdown, during which the client waits at the
-boundary; then the server starts again, and the client goes on.
+its driver and of its files.
+
+A server rolls back the transaction of a client that ends, so its committed rows are left. One run records them at each
+boundary, over another connection. Then processes really end at the first and the last boundary of each recorded state.
+A crash of the server is an immediate shutdown, during which the client waits at the boundary; then the server starts
+again, and the client goes on.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.injector import KILLED, Fault, Injector
+from benchmarks.faults.injector import KILLED, Fault, Injector, Recorder, digest_files
 from benchmarks.faults.matrix import COMPLETE, REFUSED, SQLiteMatrix, call_verb, run_in_fork
 from benchmarks.faults.postgres_driver import watch_driver
 from benchmarks.faults.python_files import watch_files
-from benchmarks.faults.states import Examined, examine
+from benchmarks.faults.states import Examined, connect_reader, digest_server, examine
 from benchmarks.faults.verbs import VERBS, Place, Verb, build_base
 from mem0_core import Mem0Error
 from tests.services.postgres_server import PostgresServer
@@ -74,13 +81,28 @@ class PostgresMatrix(SQLiteMatrix):
             cursor = db.execute(statements[-1].encode())
             return cursor.fetchall() if cursor.description else []
 
+    def _aborts(
+        self, verb: Verb, base: Place, chosen: Sequence[int], fault: Fault, *, acknowledged: int
+    ) -> Iterator[tuple[int, Examined]]:
+        if fault == "crash":
+            yield from super()._aborts(verb, base, chosen, fault, acknowledged=acknowledged)
+            return
+        for taken in self._record(verb, base, chosen, fault, acknowledged):
+            found: dict[int, Examined] = {at: self._abort(verb, base, at, fault) for at in {taken[0], taken[-1]}}
+            recorded = dataclasses.replace(found[taken[0]], is_acknowledged=False)
+            for at in taken:
+                yield at, found.get(at, recorded)
+
+    def _new_recorder(self, place: Place, states: Path, chosen: frozenset[int]) -> Recorder:
+        return _ServerRecorder(place.folder, states, chosen, url=place.url)
+
     def _abort(self, verb: Verb, base: Place, at: int, fault: Fault) -> Examined:
         place = self._copy(base, "run")
         status, message = (self._crash if fault == "crash" else self._kill)(verb, place, at)
         self._wait_for_backends(place)
         if status not in (COMPLETE, KILLED if fault == "kill" else REFUSED):
             return Examined(error=f"the call failed with status {status}: {message}")
-        found = self._look(verb, place, at)
+        found = self._look(verb, place, repeats=self._repeats(verb, at))
         found.is_acknowledged = status == COMPLETE
         found.is_refused = "nothing is written" in message
         return found
@@ -136,6 +158,22 @@ class PostgresMatrix(SQLiteMatrix):
             if time.monotonic() > deadline:
                 raise RuntimeError("the server keeps sessions of a client that is gone")
             time.sleep(0.005)
+
+
+@dataclass(slots=True)
+class _ServerRecorder(Recorder):
+    """Committed rows of a server, and files of its client, at chosen boundaries."""
+
+    url: str = ""
+    _db: Any = None
+
+    def _read_state(self) -> bytes:
+        if self._db is None:
+            self._db = connect_reader(self.url)
+        return digest_files(self.source) + digest_server(self._db)
+
+    def _keep_state(self) -> None:
+        """Keep nothing: a process that ends at this boundary makes the state again."""
 
 
 def _database(name: str) -> str:

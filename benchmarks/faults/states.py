@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -16,7 +17,17 @@ from benchmarks.faults.verbs import Place, open_place
 from mem0_core.admin.copies import COPIES
 from mem0_core.domain.erasure import RECEIPT
 
-__all__ = ["Examined", "digest", "dump", "dump_server", "examine", "list_exposed"]
+__all__ = [
+    "Examined",
+    "connect_reader",
+    "digest",
+    "digest_server",
+    "dump",
+    "dump_server",
+    "examine",
+    "list_exposed",
+    "recovered_digest",
+]
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NONCE = re.compile(r"(?<=-)[0-9a-f]{12}(?=\.)")
@@ -86,6 +97,42 @@ def list_files(folder: Path) -> list[str]:
 def list_exposed(folder: Path) -> list[str]:
     """Return the files and folders that others than their owner can access."""
     return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.lstat().st_mode & 0o077]
+
+
+def recovered_digest(folder: Path, scratch: Path) -> bytes:
+    """Return a digest of all names, modes and contents, in which a database counts as SQLite recovers it.
+
+    Bytes of a log that no commit follows do not count, as SQLite ignores them.
+
+    Args:
+        scratch: a folder that this call makes and removes.
+    """
+    digest = hashlib.blake2b()
+    for path in sorted(folder.rglob("*")):
+        digest.update(f"{path.relative_to(folder)}\0{path.lstat().st_mode}\0".encode())
+        if path.is_file():
+            size = path.stat().st_size
+            content = bytes([size > 0]) if path.name.endswith(_LOGS) else _recover(path, scratch)
+            digest.update(len(content).to_bytes(8, "big") + content)
+    return digest.digest()
+
+
+def _recover(path: Path, scratch: Path) -> bytes:
+    """Return the bytes of a file, or the pages of a database after recovery from its log."""
+    content = path.read_bytes()
+    logs = [log for end in _LOGS if (log := path.with_name(path.name + end)).is_file() and end != "-shm"]
+    if not content or not logs:
+        return content
+    scratch.mkdir()
+    try:
+        for file in (path, *logs):
+            shutil.copyfile(file, scratch / file.name)
+        with closing(sqlite3.connect(scratch / path.name)) as db:
+            return db.serialize()
+    except sqlite3.Error:
+        return content + b"".join(log.read_bytes() for log in logs)
+    finally:
+        shutil.rmtree(scratch)
 
 
 def digest(place: Place) -> str:
@@ -187,6 +234,26 @@ def dump_server(url: str) -> list[str]:
     return _mask_lines(
         f"{name} {row!r}" for name, columns, rows in tables for row in _ranked(name, columns, rows, ranks)
     )
+
+
+def connect_reader(url: str) -> Any:
+    """Open a connection that never waits long for a lock."""
+    import psycopg
+
+    return psycopg.connect(url, autocommit=True, options="-c lock_timeout=100")
+
+
+def digest_server(db: Any) -> bytes:
+    """Return a digest of all committed rows of a database; another one where a table is locked against readers."""
+    import psycopg
+
+    rows = "md5(string_agg(t::text, ' ' ORDER BY t::text))"
+    names = [str(name) for name, *_ in db.execute(_TABLES_SQL).fetchall()]
+    parts = (f"SELECT '{name}', {rows} FROM mem0.{name} AS t" for name in names)
+    try:
+        return repr(db.execute(" UNION ALL ".join(parts)).fetchall()).encode()
+    except psycopg.errors.LockNotAvailable:
+        return b"locked"
 
 
 def _select_sql(table: str, columns: Sequence[str], numeric: Sequence[bool]) -> str:

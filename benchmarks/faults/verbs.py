@@ -216,6 +216,11 @@ def _add_many(memory: Memory, place: Place) -> object:
     return memory.add_many([f"Note number {n}." for n in range(6)], user_id="ana", chunk=2, key="notes")
 
 
+def _count_citations(memory: Memory, place: Place) -> object:
+    cited = {"1": _first(memory, "Lisbon"), "2": _first(memory, "Galp")}
+    return memory.count_citations("You live in Lisbon [1], and Anna works at Galp [2].", cited, user_id="ana")
+
+
 def _rename(one: Mapping[str, Any]) -> str:
     return f"{one['memory']} (checked)"
 
@@ -263,6 +268,8 @@ CORE: tuple[Verb, ...] = (
         ),
     ),
     Verb("pin", lambda memory, place: memory.pin(_first(memory, "Lisbon"))),
+    Verb("feedback", lambda memory, place: memory.feedback(_first(memory, "Lisbon"), True)),
+    Verb("count_citations", _count_citations),
     Verb("delete", lambda memory, place: memory.delete(_first(memory, "Lisbon"))),
     Verb("delete_purge", lambda memory, place: memory.delete(_first(memory, "Lisbon"), purge=True)),
     Verb(

@@ -1,20 +1,23 @@
 """Verbs aborted at their boundaries leave the state before or after the call, and no problem for `doctor`.
 
-The tests take a fixed share of the boundaries. ``python -m benchmarks crashes`` takes all of them.
+The slow tests take all boundaries of kills, and a fixed share of other faults. ``python -m benchmarks crashes`` takes
+all of them.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from benchmarks.faults.matrix import rotate
-from benchmarks.faults.states import list_exposed
+from benchmarks.faults.states import list_exposed, recovered_digest
 
 ROOT = Path(__file__).parents[3]
 NO_SERVER = 3
@@ -25,14 +28,19 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 def abort(share: int, fault: str, *verbs: str, store: str = "sqlite") -> tuple[int, list[str]]:
     """Abort verbs at a share of their boundaries, in a process whose files are watched; return aborts and problems."""
-    command = [sys.executable, "-m", "benchmarks.faults", store, fault, str(share), *verbs]
+    done = run_python("-m", "benchmarks.faults", store, fault, str(share), *verbs)
+    aborts, problems = json.loads(done.stdout)
+    return aborts, problems
+
+
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    command = [sys.executable, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
     if done.returncode == NO_SERVER:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
-    aborts, problems = json.loads(done.stdout)
-    return aborts, problems
+    return done
 
 
 def test_the_shares_of_all_turns_are_all_boundaries() -> None:
@@ -54,17 +62,52 @@ def test_a_process_that_really_ends_leaves_a_write_done_or_not_done() -> None:
 
 
 @pytest.mark.slow
-def test_every_verb_aborted_at_a_share_of_its_boundaries_is_done_or_not_done() -> None:
-    aborts, problems = abort(60, "kill")
-    assert aborts > 100
+def test_every_verb_aborted_at_every_boundary_is_done_or_not_done() -> None:
+    aborts, problems = abort(1, "kill")
+    assert aborts > 10_000
     assert problems == []
 
 
 @pytest.mark.slow
-def test_every_verb_aborted_within_a_write_is_done_or_not_done() -> None:
-    aborts, problems = abort(40, "torn")
-    assert aborts > 30
+def test_every_verb_aborted_within_every_write_is_done_or_not_done() -> None:
+    aborts, problems = abort(1, "torn")
+    assert aborts > 2_000
     assert problems == []
+
+
+def test_a_call_of_two_commits_is_reported_as_half_done(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from benchmarks.faults.matrix import SQLiteMatrix
+from benchmarks.faults.verbs import Verb
+
+def add_twice(memory, place):
+    for text in ("I like tea.", "I like rice."):
+        memory.add(text, user_id="ana", infer=False)
+
+report = SQLiteMatrix(Path({str(tmp_path / "mem0-faults-own")!r})).run(Verb("add_twice", add_twice), range)
+print(report.boundaries, report.states, {{problem.partition(":")[0] for problem in report.problems}})
+"""
+    done = run_python("-c", code)
+    boundaries, states, problems = done.stdout.split(maxsplit=2)
+    assert int(boundaries) > 100
+    assert (int(states), problems.strip()) == (3, "{'half'}")
+
+
+def test_copies_differ_by_what_is_committed_and_not_by_what_is_written(tmp_path: Path) -> None:
+    store, scratch = tmp_path / "store", tmp_path / "scratch"
+    store.mkdir()
+    log = store / "memory.db-wal"
+    with closing(sqlite3.connect(store / "memory.db", isolation_level=None)) as db:
+        for sql in ("PRAGMA journal_mode = wal", "PRAGMA cache_size = 1", "CREATE TABLE blobs (content)"):
+            db.execute(sql)
+        digest, size = recovered_digest(store, scratch), log.stat().st_size
+        db.execute("BEGIN")
+        db.execute("INSERT INTO blobs VALUES (zeroblob(1000000))")
+        assert log.stat().st_size > size
+        assert recovered_digest(store, scratch) == digest
+        db.execute("COMMIT")
+        assert recovered_digest(store, scratch) != digest
 
 
 def test_a_file_that_others_can_read_is_exposed(tmp_path: Path) -> None:
