@@ -37,6 +37,7 @@ _PROBLEMS = {
     "half": "changes half done",
     "doctor": "complaints of doctor",
     "leftover": "files left behind",
+    "exposed": "files and folders that other users can access",
     "repeat": "calls that do not complete when repeated",
     "error": "stores that do not open, or calls that fail otherwise",
     "setup": "verbs that could not be examined",
