@@ -79,6 +79,19 @@ def test_a_member_recalls_their_own_memories_and_those_of_their_spaces(ann: Any,
     assert "mem0.internal" not in repr(found)
 
 
+def test_why_a_shared_memory_was_not_found_is_explained_to_members(ann: Any, act_as: Call) -> None:
+    kept = ann.add("We deploy on Friday", space="team")["results"][0]["id"]
+    cy = act_as("cy")
+    assert cy.explain_missing("When do we deploy?", kept)["reason"] == "found"
+    own = cy.add("When do we deploy? On Monday")["results"][0]["id"]
+    [best] = cy.search("When do we deploy?", limit=1)["results"]
+    lost = kept if best["id"] == own else own
+    assert cy.explain_missing("When do we deploy?", lost, limit=1)["reason"] == "below_limit"
+    assert cy.explain_missing("When do we deploy?", kept, filters={"place": "office"})["reason"] == "filtered"
+    ann.delete(kept)
+    assert cy.explain_missing("When do we deploy?", kept)["reason"] == "deleted"
+
+
 def test_context_and_answer_name_the_space(ann: Any, act_as: Call) -> None:
     ann.add("My sister lives in Lyon", space="team")
     cy = act_as("cy")
@@ -140,6 +153,7 @@ def test_a_stranger_gets_nothing(ann: Any, act_as: Call, tmp_path: Path) -> None
     assert eve.get_all()["results"] == []
     assert eve.get(added) is None
     assert eve.history(added) == []
+    assert eve.explain_missing("launch code", added)["reason"] == "unknown"
     assert eve.changes()["results"] == []
     assert eve.answer("What is the launch code?")["answer"] is None
     assert eve.context("launch code")["text"] == ""

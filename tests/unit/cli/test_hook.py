@@ -16,6 +16,7 @@ import pytest
 
 from mem0_core import Memory
 from mem0_core.cli import _hook, main
+from mem0_core.views import Principal
 
 Send = Callable[..., Any]
 
@@ -114,7 +115,9 @@ def server() -> Iterator[tuple[str, list[Any]]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            status = 401 if self.headers["X-API-Key"] == "wrong" else 200
+            key = self.headers["X-API-Key"]
+            is_refused = key == "of an agent" and self.path.startswith("/v1/spaces/")
+            status = 401 if key == "wrong" else 403 if is_refused else 200
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             got.append((self.path, self.headers["X-API-Key"], body))
             reply = json.dumps({"text": "I live in Lisbon."}).encode()
@@ -144,7 +147,7 @@ def test_a_running_server_is_asked(
     assert reply["hookSpecificOutput"]["additionalContext"] == "I live in Lisbon."
     assert send(write_transcript(tmp_path / "session.jsonl")) == {}
     (recall, capture) = got
-    assert recall[:2] == ("/v1/context", "m0k_secret")
+    assert recall[:2] == ("/v1/spaces/context", "m0k_secret")
     assert recall[2]["query"] == "Where do I live?"
     assert capture[0] == "/memories"
     assert [one["content"] for one in capture[2]["messages"]] == ["My sister Anna works at Galp.", "And I drink tea."]
@@ -152,6 +155,27 @@ def test_a_running_server_is_asked(
     assert not (tmp_path / "data").exists()
     monkeypatch.setenv("MEM0_SERVER_KEY", "wrong")
     assert send({"hook_event_name": "UserPromptSubmit", "prompt": "Where do I live?"}) == {}
+
+
+def test_a_key_without_spaces_recalls_its_own_memories(
+    send: Send, server: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, got = server
+    monkeypatch.setenv("MEM0_SERVER_KEY", "of an agent")
+    reply = send({"hook_event_name": "UserPromptSubmit", "prompt": "Where do I live?"}, "--url", url)
+    assert reply["hookSpecificOutput"]["additionalContext"] == "I live in Lisbon."
+    assert [path for path, _, _ in got] == ["/v1/spaces/context", "/v1/context"]
+
+
+def test_memories_of_a_team_are_recalled_at_a_prompt(send: Send, tmp_path: Path) -> None:
+    with Memory({"path": str(tmp_path / "data")}) as memory:
+        ann = Principal(memory, "ann")
+        ann.create_space("team")
+        ann.set_member("team", "maya", "reader")
+        ann.add("We deploy on Thursday.", space="team", infer=False)
+    event = {"hook_event_name": "UserPromptSubmit", "prompt": "When do we deploy?"}
+    assert "We deploy on Thursday." in send(event)["hookSpecificOutput"]["additionalContext"]
+    assert send(event, "--agent", "helper") == {}
 
 
 def test_asking_a_server_loads_no_part_of_the_library() -> None:

@@ -325,6 +325,50 @@ async def test_forms_of_a_space_do_no_more_than_the_role_of_the_user(memory: Mem
     assert (memory.stats(), ann.members("team"), ann.pending_writes("team"), ann.spaces()) == before
 
 
+async def test_a_deletion_in_a_space_is_undone_with_the_rights_of_the_member(memory: Memory) -> None:
+    ann = Principal(memory, "ann")
+    ann.create_space("team")
+    ann.set_member("team", "bob", "writer")
+    kept = ann.add("We deploy on Thursday.", space="team", metadata={"place": "office"}, timestamp="2024-05-01")
+    one = kept["results"][0]["id"]
+    for user in ("bob", "ann"):  # an owner alone may add the words of another member
+        async with browse(memory, ApiKey("local", "local", "", user_id=user)) as browser:
+            page = (await browser.send(await browser.open(f"/ui/memory/{one}"), "/delete")).text
+            assert ann.get_all(own=False)["results"] == []
+            assert "Undo" in page
+            assert "We deploy on Thursday." in page
+            assert (await browser.send(page, "/undo")).status_code == 200
+        [back] = ann.get_all(own=False)["results"]
+        one = back["id"]
+        assert (back["memory"], back["space"]) == ("We deploy on Thursday.", "team")
+        assert (back["actor_id"], back["metadata"]) == ("bob", {"place": "office"})
+        assert back["created_at"].startswith("2024-05-01")
+
+
+async def test_a_former_member_neither_sees_nor_undoes_deletions_of_the_space(memory: Memory) -> None:
+    ann = Principal(memory, "ann")
+    ann.create_space("team")
+    ann.set_member("team", "bob", "writer")
+    one = ann.add("We deploy on Thursday.", space="team")["results"][0]["id"]
+    async with browse(memory, ApiKey("local", "local", "", user_id="bob")) as browser:
+        page = (await browser.send(await browser.open(f"/ui/memory/{one}"), "/delete")).text
+        ann.remove_member("team", "bob")
+        assert "We deploy" not in await browser.open("/ui/deleted")
+        assert (await browser.send(page, "/undo")).status_code == 403
+    assert ann.get_all(own=False)["results"] == []
+
+
+async def test_a_member_asks_why_a_memory_of_a_space_was_not_found(memory: Memory) -> None:
+    ann = Principal(memory, "ann")
+    ann.create_space("team")
+    one = ann.add("We deploy on Thursday.", space="team")["results"][0]["id"]
+    async with browse(memory, ApiKey("local", "local", "", user_id="ann")) as browser:
+        assert "Why was it not found?" in await browser.open(f"/ui/memory/{one}")
+        assert "it is result 1 of 1" in await browser.open(f"/ui/missing?q=When+do+we+deploy&id={one}")
+    async with browse(memory, ApiKey("local", "local", "", user_id="eve")) as browser:
+        assert "unknown" in await browser.open(f"/ui/missing?q=When+do+we+deploy&id={one}")
+
+
 @pytest.mark.parametrize("narrow", [{"agent_id": "helper"}, {"user_id": "ann", "run_id": "one"}])
 async def test_a_session_of_an_agent_or_a_run_has_no_spaces(memory: Memory, narrow: dict[str, Any]) -> None:
     ann = Principal(memory, "ann")

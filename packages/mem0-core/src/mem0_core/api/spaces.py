@@ -21,7 +21,7 @@ from mem0_core.api._arguments import (
     validate_id,
     validate_limit,
 )
-from mem0_core.api._results import answer_dict, hit_dict, message_dict, relation_dict
+from mem0_core.api._results import answer_dict, hit_dict, message_dict, missing_dict, relation_dict
 from mem0_core.api.add import AddApi
 from mem0_core.api.admin import AdminApi
 from mem0_core.api.search import SearchApi, prompt_format
@@ -40,6 +40,7 @@ from mem0_core.domain.records import (
     MemoryDict,
     Message,
     Messages,
+    MissingDict,
     RelationDict,
     Scope,
     SearchResult,
@@ -72,6 +73,7 @@ from mem0_core.language.messages import check_metadata, parse_messages
 if TYPE_CHECKING:
     from mem0_core.recall.answer import Answer
     from mem0_core.recall.context import ContextCandidates, PackedContext
+    from mem0_core.recall.explain import SearchDiagnosis
     from mem0_core.recall.search import Search, SearchRequest
 
 __all__ = ["SpacesApi"]
@@ -411,6 +413,37 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
             result["note"] = "; ".join(notes)
         return result
 
+    def _principal_explain_missing_flow(
+        self, user_id: str, query: str, memory_id: str, *, limit: int, filters: Mapping[str, Any] | None, **options: Any
+    ) -> Flow[MissingDict]:
+        """Flow of `Principal.explain_missing`."""
+        from mem0_core.recall.explain import explain_missing
+
+        _check_filters(filters)
+        own = _Home(None, (user_id, None, None))
+        try:
+            home, _ = yield from self._locate(user_id, memory_id, SpaceRole.READER)
+        except NotFoundError:
+            home = own
+        request = self._parse_search(query, ids=own.ids, limit=limit, top_k=None, filters=filters, **options)
+        placed = dataclasses.replace(request, scope=home.scope)
+        missing = yield from explain_missing((yield from self._ports()), placed, memory_id)
+        if missing.reason == "found":
+            found = yield from self._principal_search_flow(
+                user_id,
+                query,
+                spaces=None,
+                own=True,
+                agent_id=None,
+                run_id=None,
+                limit=limit,
+                explain=False,
+                filters=filters,
+                **options,
+            )
+            missing = _compare_places(missing, [one["id"] for one in found["results"]], memory_id)
+        return missing_dict(memory_id, missing)
+
     def _principal_answer_flow(
         self,
         user_id: str,
@@ -700,6 +733,15 @@ def _message_input(message: Message) -> dict[str, Any]:
     if message.metadata:
         given["metadata"] = dict(message.metadata)
     return given
+
+
+def _compare_places(missing: SearchDiagnosis, found: list[str], memory_id: str) -> SearchDiagnosis:
+    """Return the diagnosis of a memory that its own place returns, for a search of all places."""
+    if memory_id in found:
+        rank = found.index(memory_id) + 1
+        return dataclasses.replace(missing, rank=rank, detail=f"it is result {rank} of {len(found)}")
+    detail = f"better memories of other places take all {len(found)} results"
+    return dataclasses.replace(missing, reason="below_limit", detail=detail)
 
 
 def _label(memory: MemoryDict, home: _Home) -> MemoryDict:

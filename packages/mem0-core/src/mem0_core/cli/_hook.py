@@ -1,8 +1,9 @@
 """The command `hook`: memory for a coding assistant that runs commands at its events.
 
-Before a prompt it adds the relevant memories to the context; after a turn it queues the user's messages. It reads the
-event as JSON on standard input, and fails open: an error never stops the assistant. With the URL of a running server it
-imports nothing but the standard library; otherwise it opens the store itself, which takes longer.
+Before a prompt it adds the relevant memories of the user and of their spaces to the context; after a turn it queues the
+user's messages, as memories of the user alone. It reads the event as JSON on standard input, and fails open: an error
+never stops the assistant. With the URL of a running server it imports nothing but the standard library; otherwise it
+opens the store itself, which takes longer.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ TIMEOUT_SECONDS = 5.0
 
 _RECALL_EVENTS = ("UserPromptSubmit", "SessionStart")
 _CAPTURE_EVENTS = ("Stop", "SessionEnd", "PreCompact")
+
+
+_WITHOUT_SPACES = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
 
 
 class _Backend(Protocol):
@@ -88,6 +92,10 @@ def _choose_backend(options: argparse.Namespace) -> _Backend:
     return _Server(url) if url else _Store(options)
 
 
+class _RefusedError(ConnectionError):
+    """The server has no spaces for the key, or refuses the request for another reason."""
+
+
 class _Server:
     """A running `mem0-core serve`, with the key in $MEM0_SERVER_KEY."""
 
@@ -98,7 +106,11 @@ class _Server:
         self._headers = {"Content-Type": "application/json", "X-API-Key": os.environ.get("MEM0_SERVER_KEY", "")}
 
     def recall(self, query: str | None, max_tokens: int) -> str:
-        return str(self._post("/v1/context", {"query": query, "max_tokens": max_tokens, "recent": 0})["text"])
+        asked = {"query": query, "max_tokens": max_tokens, "recent": 0}
+        try:
+            return str(self._post("/v1/spaces/context", asked)["text"])
+        except _RefusedError:  # a key without a user, or of an agent or a run; a store without spaces
+            return str(self._post("/v1/context", asked)["text"])
 
     def capture(self, messages: list[dict[str, Any]], source: str) -> None:
         self._post("/memories", {"messages": messages, "source": source, "keep": "statements", "background": True})
@@ -110,7 +122,8 @@ class _Server:
             reply = connection.getresponse()
             found: dict[str, Any] = json.load(reply)
         if reply.status != HTTPStatus.OK:
-            raise ConnectionError(found.get("detail", reply.reason))
+            kind_of_error = _RefusedError if reply.status in _WITHOUT_SPACES else ConnectionError
+            raise kind_of_error(found.get("detail", reply.reason))
         return found
 
 
@@ -121,8 +134,14 @@ class _Store:
         self._options = options
 
     def recall(self, query: str | None, max_tokens: int) -> str:
+        from mem0_core.views import Principal, has_spaces
+
+        ids = self._find_ids()
         with self._open() as memory:
-            return str(memory.context(query, max_tokens=max_tokens, recent=0, **self._find_ids())["text"])
+            if has_spaces(memory, **ids):
+                principal = Principal(memory, ids["user_id"])
+                return str(principal.context(query, max_tokens=max_tokens, recent=0)["text"])
+            return str(memory.context(query, max_tokens=max_tokens, recent=0, **ids)["text"])
 
     def capture(self, messages: list[dict[str, Any]], source: str) -> None:
         with self._open() as memory:

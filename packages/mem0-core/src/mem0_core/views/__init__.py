@@ -21,7 +21,7 @@ from mem0_core.views.files import (
     MemoryToolHandler,
     ToolReply,
 )
-from mem0_core.views.principal import AsyncPrincipal, Principal
+from mem0_core.views.principal import AsyncPrincipal, Principal, has_spaces
 from mem0_core.views.property_graph import PropertyGraph, PropertyNode, PropertyRelation, ScopedGraph
 
 __all__ = [
@@ -41,4 +41,5 @@ __all__ = [
     "ScopedDocuments",
     "ScopedGraph",
     "ToolReply",
+    "has_spaces",
 ]

@@ -19,14 +19,36 @@ from mem0_core.domain.records import (
     HistoryDict,
     MemoryDict,
     Messages,
+    MissingDict,
     SearchResult,
 )
-from mem0_core.domain.spaces import MemberDict, PendingWriteDict, SpaceAddResult, SpaceDict, check_member
+from mem0_core.domain.spaces import (
+    MAX_MEMBER_CHARS,
+    MemberDict,
+    PendingWriteDict,
+    SpaceAddResult,
+    SpaceDict,
+    check_member,
+)
 from mem0_core.domain.trust import TrustClass
+from mem0_core.errors import CapabilityError
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 from mem0_core.memory import AsyncMemory, Memory
 
-__all__ = ["AsyncPrincipal", "Principal"]
+__all__ = ["AsyncPrincipal", "Principal", "has_spaces"]
+
+
+def has_spaces(
+    memory: Memory, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+) -> bool:
+    """Return True if these ids are those of one user alone, in a store with spaces: a `Principal` can read for them."""
+    if user_id is None or agent_id is not None or run_id is not None or len(user_id) > MAX_MEMBER_CHARS:
+        return False
+    try:
+        _ = memory.store.spaces.memberships
+    except CapabilityError:
+        return False
+    return True
 
 
 class Principal:
@@ -272,6 +294,41 @@ class Principal:
             as_of=as_of,
             reference_date=reference_date,
             include_superseded=include_superseded,
+        )
+        return self.memory._run(flow)
+
+    def explain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        limit: int = 100,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> MissingDict:
+        """Explain why `search` with the same arguments does not return a memory of the user or of their spaces.
+
+        The diagnosis is that of the place which has the memory. A memory that is among the best of its place can still
+        be ``below_limit``, if better ones of other places take all results.
+
+        Returns:
+            As `Memory.explain_missing`; ``unknown`` for a memory that the user may not see.
+        """
+        flow = self.memory._principal_explain_missing_flow(
+            self.user_id,
+            query,
+            memory_id,
+            limit=limit,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            rerank=rerank,
+            as_of=as_of,
+            reference_date=reference_date,
         )
         return self.memory._run(flow)
 
@@ -558,6 +615,34 @@ class AsyncPrincipal:
             as_of=as_of,
             reference_date=reference_date,
             include_superseded=include_superseded,
+        )
+        return await self.memory._arun(flow)
+
+    async def explain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        limit: int = 100,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> MissingDict:
+        """Async version of `Principal.explain_missing`."""
+        flow = self.memory._principal_explain_missing_flow(
+            self.user_id,
+            query,
+            memory_id,
+            limit=limit,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            rerank=rerank,
+            as_of=as_of,
+            reference_date=reference_date,
         )
         return await self.memory._arun(flow)
 

@@ -89,7 +89,8 @@ def ask_owner(visit: Visit) -> Page:
 
 async def missing(memory: Memory, visit: Visit) -> Page:
     """Explain why a search does not return a memory."""
-    if not visit.has_scope:
+    reach = visit.open(memory)
+    if reach is None:
         return ask_owner(visit)
     query, memory_id = visit.query.get("q", "").strip(), visit.query.get("id", "").strip()
     form = visit.get(
@@ -101,7 +102,7 @@ async def missing(memory: Memory, visit: Visit) -> Page:
     if not query or not memory_id:
         text = "Each memory has its id on its page, and a search of its own for this question."
         return Page("Why not?", paragraphs(tag("p", text), form))
-    found = await memory.aexplain_missing(query, memory_id, **visit.ids, limit=FOUND_ROWS)
+    found = await reach.explain_missing(query, memory_id, limit=FOUND_ROWS)
     ranks: list[list[Child]] = [[source, rank] for source, rank in found["ranks"].items()]
     return Page(
         "Why not?",

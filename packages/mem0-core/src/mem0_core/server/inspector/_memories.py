@@ -9,7 +9,7 @@ from typing import Any
 
 from mem0_core.domain.records import Scope, new_id
 from mem0_core.domain.spaces import SpaceRole, space_scope
-from mem0_core.errors import CapabilityError, NotFoundError
+from mem0_core.errors import AccessError, CapabilityError, NotFoundError
 from mem0_core.memory import Memory
 from mem0_core.server._problems import HttpError
 from mem0_core.server._reach import OwnMemories, Reach
@@ -59,7 +59,7 @@ async def show(memory: Memory, visit: Visit) -> Page:
         tag("p", tag("a", "Source messages", href=visit.link_memory(memory_id, "sources"))),
         tag("h2", "History"),
         _show_history(visit, changes, may_restore=may_change),
-        _ask_why(visit, memory_id) if space is None else None,
+        _ask_why(visit, memory_id),
     )
     return Page("Memory", body)
 
@@ -149,17 +149,16 @@ async def pin(memory: Memory, visit: Visit) -> Redirect:
 
 
 async def delete(memory: Memory, visit: Visit) -> Redirect:
-    """Delete a memory, and keep it for undo while the session lasts, unless it is of a space."""
+    """Delete a memory, and keep it for undo while the session lasts."""
     memory_id, reach = visit.parts["memory_id"], _open(memory, visit)
     known = await reach.get(memory_id)
     if known is None:
         raise NotFoundError(memory_id)
     await _drop_erased(memory, visit)
     done = await reach.delete(memory_id)
-    if space := known.get("space"):
-        waits = "pending_write" in done
-        visit.session.note = _WAITS if waits else "The memory is deleted from the space, with its source messages."
-        return Redirect(visit.link("/ui/spaces/one", space=space))
+    if "pending_write" in done:
+        visit.session.note = _WAITS
+        return Redirect(visit.link("/ui/spaces/one", space=known["space"]))
     visit.session.keep_deleted(known)
     visit.session.note = "The memory is deleted, with its source messages."
     return Redirect(visit.link("/ui/deleted"))
@@ -173,19 +172,25 @@ async def _drop_erased(memory: Memory, visit: Visit) -> None:
 async def list_deleted(memory: Memory, visit: Visit) -> Page:
     """Show the memories that this session deleted."""
     await _drop_erased(memory, visit)
+    reach = _open(memory, visit)
+    spaces = {one["space"] for one in await reach.spaces()} if isinstance(reach, AsyncPrincipal) else set()
     rows: list[list[Child]] = [
-        [show_text(shorten(one["memory"])), visit.button(visit.link("/ui/undo"), "Undo", one["memory"], id=one["id"])]
+        [
+            show_text(shorten(one["memory"])),
+            show_space(visit, one),
+            visit.button(visit.link("/ui/undo"), "Undo", one["memory"], id=one["id"]),
+        ]
         for one in reversed(visit.session.deleted.values())
+        if one.get("space") is None or one["space"] in spaces  # a former member sees nothing of a space
     ]
     text = (
-        "The last deletions of this session can be undone until it ends, but not those of spaces. A memory that comes"
-        " back has a new id, and its own text as its source."
+        "The last deletions of this session can be undone until it ends. A memory that comes back has a new id, and its"
+        " own text as its source."
     )
+    heads = ["Memory", "Space", "Undo"]
     return Page(
         "Undo",
-        paragraphs(
-            tag("p", text), table(["Memory", "Undo"], rows, "Deleted in this session", "Nothing was deleted yet.")
-        ),
+        paragraphs(tag("p", text), table(heads, rows, "Deleted in this session", "Nothing was deleted yet.")),
     )
 
 
@@ -195,6 +200,8 @@ async def undo(memory: Memory, visit: Visit) -> Redirect:
     known = visit.session.deleted.get(visit.form.get("id", ""))
     if known is None:
         raise HttpError(404, "this session no longer has that memory")
+    if known.get("space"):
+        return await _undo_in_space(memory, visit, known)
     restored = {name: known[name] for name in _RESTORED if known.get(name) is not None}
     memory_id = new_id()  # stores never use an id again
     done = await memory.aadopt([{**restored, "id": memory_id}])
@@ -205,6 +212,31 @@ async def undo(memory: Memory, visit: Visit) -> Redirect:
         await memory.apin(memory_id, **visit.ids)
     visit.session.note = "The memory is back."
     return Redirect(visit.link_memory(memory_id))
+
+
+async def _undo_in_space(memory: Memory, visit: Visit, known: Mapping[str, Any]) -> Redirect:
+    """Add a deleted memory to its space again, with the rights of the user, who may no longer be a member."""
+    principal, space = _open(memory, visit), known["space"]
+    if not isinstance(principal, AsyncPrincipal):
+        raise HttpError(400, "spaces belong to a user: name one, without an agent and a run")
+    said = {"role": known.get("role") or "user", "content": known["memory"]}
+    named = {**said, "name": known["actor_id"]} if known.get("actor_id") else said
+    more = {"metadata": known["metadata"] or None, "timestamp": known["created_at"], "trust": known.get("trust")}
+    note = "The memory is back."
+    try:
+        done = await principal.add([named], space=space, infer=False, **more)
+    except AccessError:  # the words of another member, which an owner alone may add in their name
+        done = await principal.add([said], space=space, infer=False, **more)
+        note = "The memory is back, as said by you: an owner of the space alone may add the words of another member."
+    visit.session.deleted.pop(known["id"], None)
+    if "pending_write" in done:
+        visit.session.note = _WAITS
+        return Redirect(visit.link("/ui/spaces/one", space=space))
+    visit.session.note = note
+    added = next((one["id"] for one in done["results"]), None)
+    if added is not None and known.get("pinned"):
+        await principal.pin(added, True)
+    return Redirect(visit.link_memory(added) if added else visit.link("/ui/spaces/one", space=space))
 
 
 def _facts(visit: Visit, known: Mapping[str, Any]) -> Html:
