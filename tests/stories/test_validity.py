@@ -111,6 +111,15 @@ def test_a_question_for_yes_or_no_is_answered_from_what_was_said_last(memory: Me
     assert memory.answer("Am I allergic to any food?", **MAYA)["answer"] == "peanuts", "nobody denied it"
 
 
+def test_a_reason_or_a_day_is_not_answered_with_a_place(memory: MemoryDriver) -> None:
+    reason = "I moved to Graz because my wife found a job there."
+    tell(memory, ("2020-01-05", "I work at Kone."), ("2023-02-01", "I left Kone."), ("2023-02-10", reason))
+    assert memory.answer("Why did I move to Graz?", **MAYA)["answer"] == reason
+    left = memory.answer("When did I leave the elevator company?", **MAYA)
+    assert left["path"]["end"] == "Kone", "the graph tells it"
+    assert left["answer"] == "2023-02-01"
+
+
 def test_an_answer_that_nobody_gave_is_unknown(memory: MemoryDriver) -> None:
     tell(memory, *HOMES)
     unknown = memory.answer("What is my brother's name?", **MAYA)

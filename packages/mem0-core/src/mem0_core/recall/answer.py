@@ -61,13 +61,15 @@ def answer(ports: Ports, request: SearchRequest) -> Flow[Answer]:
         ConfigError: as `recall` does.
     """
     search = yield from recall(ports, replace(request, allow_no_answer=False, threshold=0.0))
+    if request.query.question.asks == "reason":  # no value of a slot is one
+        return _answer_from_hits(search, None)
     path = yield from _find_path(ports, search)
     slot = search.slot_answer
     if slot is not None and slot.memories:
         return _answer_from_slot(search, slot, path)
     if path is not None:
         return _answer_from_path(search, path)
-    return _answer_from_hits(search)
+    return _answer_from_hits(search, slot)
 
 
 def _find_path(ports: Ports, search: Search) -> Flow[Path | None]:
@@ -76,7 +78,7 @@ def _find_path(ports: Ports, search: Search) -> Flow[Path | None]:
 
     request = search.request
     question = request.query.question
-    if ports.graph is None or search.untrusted_relations or not question.steps or question.asks == "other":
+    if ports.graph is None or search.untrusted_relations or not question.steps or question.asks in ("other", "count"):
         return None
     paths = yield from traverse(ports, request.query, request.scope, as_of=request.as_of, limit=1)
     return paths[0] if paths else None
@@ -139,7 +141,7 @@ def _answer_from_path(search: Search, path: Path) -> Answer:
     proofs = {memory for step in path.steps for memory in step.relation.memories}
     return Answer(
         is_known=True,
-        values=(path.end,),
+        values=_read_path(search.request.query.question, path),
         since=last.valid_from if last else None,
         until=last.valid_to if last else None,
         confidence=min(_CERTAIN, path.score),
@@ -148,13 +150,24 @@ def _answer_from_path(search: Search, path: Path) -> Answer:
     )
 
 
-def _answer_from_hits(search: Search) -> Answer:
-    """Return the best memory as the answer, if the question is of no known kind and the memory is near enough."""
+def _read_path(question: Question, path: Path) -> tuple[str, ...]:
+    """Return the end of a path, or what it says of the date or truth that a question asks for."""
+    if question.asks == "when":
+        last = path.steps[-1].relation if path.steps else None
+        time = last and (last.valid_to if question.event == "ends" else last.valid_from)
+        return (time[:10],) if time else ()
+    if question.asks == "whether" and question.value and is_same_value(path.end, question.value):
+        return ("no",) if question.is_negative else ("yes",)
+    return (path.end,)
+
+
+def _answer_from_hits(search: Search, slot: SlotAnswer | None) -> Answer:
+    """Return the best memory as the answer, if the question asks for no slot and the memory is near enough."""
     best = search.hits[0] if search.hits else None
     if best is None:
         return Answer(False, note="there are no memories")
-    if search.slot_answer is not None:
-        families = " or ".join(name.replace("_", " ") for name in search.slot_answer.families)
+    if slot is not None:
+        families = " or ".join(name.replace("_", " ") for name in slot.families)
         return Answer(False, nearest=best, note=f"no memory is about {families} of that subject")
     if best.score < search.request.recipe.gate:
         return Answer(False, nearest=best, note="no memory is near enough to the question")
