@@ -28,6 +28,11 @@ def read(text: str) -> list[str]:
 
 
 STATED = {
+    "Dear Assistant, my boss is Ann.": ["holds I boss Ann"],
+    "dear all, i moved to Oslo": ["begins I lives_in Oslo"],
+    "Querida Ana, vivo en Madrid.": ["holds I lives_in Madrid"],
+    "My GP started me on Ozempic.": ["begins I takes Ozempic"],
+    "They put me on lisinopril.": ["begins I takes lisinopril"],
     "I live with my friend Petra in Ulm.": ["holds I friend Petra", "holds I lives_with Petra", "holds I lives_in Ulm"],
     "I leave the office at noon.": [],
     "Owner of the view.": [],
@@ -195,6 +200,10 @@ SILENT = [
     "I'm over the moon about it!",
     "Losing a job is hard.",
     "I take the bus.",
+    "Dear Assistant, my neighbour is very kind.",
+    "They put me on the night shift.",
+    "She put us on the guest list.",
+    "They took me off the case.",
     "I'm 5 minutes late.",
     "I've been my own boss.",
     "She works at Audi.",

@@ -1451,15 +1451,22 @@ class StatementReader:
         for pattern, form in self._clauses.heads.get(self._lows[at], ()):
             if pattern.group != "me" or not pattern.can_follow(self._text.low(at + 1)) or form in {"ing", "base", "be"}:
                 continue
-            if not any("me" in element.words or "my" in element.words for element in pattern.rest):
-                before = self._lows[max(0, at - 3) : at]
-                if self._words["medics"].isdisjoint(before):
-                    continue
+            if not self._can_be_medical(pattern, at):
+                continue
             found = self._match(pattern.rest, at + 1, end, False)
             if found is not None:
                 clause = _Clause(at, found[1], pattern, "past", False, False, found[0])
                 return self._state(_Subject((SPEAKER,), (), at, "first"), clause, end)
         return at
+
+    def _can_be_medical(self, pattern: Pattern, at: int) -> bool:
+        """Return False for a pattern that needs a doctor as its subject ("put me on REST"), if none is in front."""
+        names_speaker = any("me" in element.words or "my" in element.words for element in pattern.rest)
+        takes_any_word = any(element.slot == "DRUGS" for element in pattern.rest) and pattern.head != "prescribe"
+        if names_speaker and not takes_any_word:
+            return True
+        medics = self._words["medics"] - {"they"} if names_speaker else self._words["medics"]
+        return not medics.isdisjoint(self._lows[max(0, at - 3) : at])
 
     # Meaning
 

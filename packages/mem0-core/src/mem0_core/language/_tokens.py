@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from mem0_core.domain.records import Entity
@@ -13,6 +14,7 @@ __all__ = ["MAX_NAME_WORDS", "TokenizedText", "tokenize"]
 MAX_NAME_WORDS = 6
 _MAX_NAME_CHARS = 40
 _MAX_CACHED_CHARS = 4_000
+_MAX_SALUTATION = 6  # tokens
 _TOKEN = re.compile(
     r"(?:[A-Z]\.){2,}|(?:[MD]rs?|[MS]t|[A-HJ-Z])\.(?= ?\w)|['’]s\b|\w+(?:(?!['’]s\b)['’&+/-]\w+|\.[a-z]\w*)*[+#]*|\n|\S"
 )
@@ -45,7 +47,8 @@ class TokenizedText:
         self._is_name: list[bool] = []
         self.is_casual = any(map(str.isalpha, text)) and text == text.lower()
         quoted = False
-        for word in _TOKEN.findall(_TITLE.sub(' "" ', text)):
+        tokens = _TOKEN.findall(_TITLE.sub(' "" ', text))
+        for word in tokens[_salutation_end(tokens, grammar) :]:
             if word in '"“”«»\n':  # a quotation that nothing closes lasts to the end of its line
                 quoted = not quoted if word == '"' else word in "“«"
             self._append(word, quoted)
@@ -130,3 +133,10 @@ def _tokenize_long(text: str, language: str) -> TokenizedText:
 @lru_cache(maxsize=64)
 def _tokenize_short(text: str, language: str) -> TokenizedText:
     return TokenizedText(text, load_grammar(language))
+
+
+def _salutation_end(tokens: Sequence[str], grammar: Grammar) -> int:
+    """Return the index after ``Dear Ann,``, which names the reader of a letter; 0 without it."""
+    if not tokens or tokens[0].lower() not in grammar.words["salutations"]:
+        return 0
+    return next((index + 1 for index, token in enumerate(tokens[:_MAX_SALUTATION]) if token in ",!:\n"), 0)
