@@ -105,6 +105,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     sizes = "numbers of memories for cost, as in 0,1000,10000,100000, of others' for scale, of relations for graph"
     parser.add_argument("--sizes", type=_sizes, help=sizes)
     parser.add_argument("--store", choices=FULL.stores, help="scale of this store only")
+    models = "by name or folder, that recall measures; repeat it for several"
+    parser.add_argument("--embedder", action="append", default=[], metavar="NAME", help=f"embedder, {models}")
+    parser.add_argument("--reranker", action="append", default=[], metavar="NAME", help=f"reranker, {models}")
     parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="folder of the JSON files")
     return parser.parse_args(arguments)
 
@@ -118,7 +121,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         plan = dataclasses.replace(plan, server_crowds=some or plan.server_crowds)
     if options.store:
         plan = dataclasses.replace(plan, stores=(options.store,))
-    return plan
+    return dataclasses.replace(plan, embedders=tuple(options.embedder), rerankers=tuple(options.reranker))
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -43,6 +43,7 @@ class Plan:
         longest_text: characters of the longest adversarial text.
         conversations, sessions, questions: scored part of LoCoMo (None: all; sessions are cut for replays only).
         chats, batches: scored part of BEAM.
+        embedders, rerankers: names or folders of models that `recall` compares; none for the default alone.
         multihops: questions of MuSiQue, over only their passages (None: all, over the whole corpus).
         compared_memories, compared_turns: memories of a hundred users in the stores of two compared commits, and turns
             of twenty calls that each commit takes with each workload.
@@ -84,6 +85,8 @@ class Plan:
     agent_memories: int = 1_000
     turns_of_agent: int = 60
     longest_text: int = 1_000_000
+    embedders: tuple[str, ...] = ()
+    rerankers: tuple[str, ...] = ()
     conversations: int | None = None
     sessions: int | None = None
     questions: int | None = None

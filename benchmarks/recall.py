@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from benchmarks import ablation, beam, gate, locomo, musique
@@ -20,6 +20,7 @@ from benchmarks.report import Bar, Report, median
 from benchmarks.scores import MEASURES, Figure, Scores
 from benchmarks.timed import CachedEmbedder, TimedEmbedder, clocks
 from mem0_core.domain.recipes import HYBRID, MEM0, OFFLINE
+from mem0_core.evaluation.receipt import describe_models, hash_path
 from mem0_core.interfaces import Embedder
 
 __all__ = ["BARS", "FUSED", "OURS", "PLAIN", "measure", "score"]
@@ -28,6 +29,8 @@ OURS = "Memory, the default (hybrid)"
 PLAIN = "Memory, recipe mem0"
 FUSED = "RRF k=60 of both"
 RELATED = "with relations, read by rules"
+DEFAULT_EMBEDDER = "onnx"
+_SOURCES: Mapping[str, Any] = {"LoCoMo": locomo, "BEAM": beam, "MuSiQue": musique}  # modules with their PATH
 BARS: Mapping[str, Mapping[str, float]] = {
     "LoCoMo": {"R@10": 80, "R@5": 70, "MRR": 60},
     "BEAM": {"R@10": 62},
@@ -40,14 +43,27 @@ def measure(plan: Plan) -> Report:
     datasets = _datasets(plan)
     for name in [name for name in BARS if name not in datasets]:
         report.skip(name, "the evaluation data is not here (../shared/data)")
-    embedder = real_embedder() if datasets else None
-    for name, dataset in datasets.items():
-        if embedder is None:
-            report.skip(name, "the weights or libraries of OnnxEmbedder are not installed")
-        else:
-            strangers = gate.strangers(dataset, list(datasets.values()))
-            score(report, dataset, embedder, plan.resamples, BARS[name] if plan.scores_all else {}, strangers)
+    for name in plan.embedders or (DEFAULT_EMBEDDER,) if datasets else ():
+        _measure_embedder(report, plan, datasets, name)
     return report
+
+
+def _measure_embedder(report: Report, plan: Plan, datasets: Mapping[str, Dataset], name: str) -> None:
+    """Score one embedder, by its name or folder, on all datasets; the bars are those of the default."""
+    embedder = real_embedder(name)
+    is_default = not plan.embedders and not plan.rerankers
+    for dataset in datasets.values():
+        if embedder is None:
+            report.skip(dataset.name, f"the weights or libraries of the embedder {name} are not installed")
+            continue
+        labelled = dataset if is_default else replace(dataset, name=f"{dataset.name} by {name}")
+        bars = BARS[dataset.name] if plan.scores_all and is_default else {}
+        strangers = gate.strangers(dataset, list(datasets.values()))
+        score(report, labelled, embedder, plan.resamples, bars, strangers, plan.rerankers)
+        report.details[labelled.name] |= {
+            "models": describe_models(embedder, None, (name, *plan.rerankers)),
+            "file": hash_path(_SOURCES[dataset.name].PATH),
+        }
 
 
 def _datasets(plan: Plan) -> dict[str, Dataset]:
@@ -70,14 +86,16 @@ def score(
     resamples: int,
     bars: Mapping[str, float] | None = None,
     strangers: Sequence[str] = (),
+    rerankers: Sequence[str] = (),
 ) -> None:
     """Rank with the memory and with the baselines, and fill the report.
 
     Args:
         bars: the least that the default must reach, by measure.
         strangers: questions that the dataset does not answer.
+        rerankers: names or folders of rerankers, each of which the default is also measured with.
     """
-    ranked = _rank(dataset, TimedEmbedder(CachedEmbedder(embedder)), strangers)
+    ranked = _rank(dataset, TimedEmbedder(CachedEmbedder(embedder)), strangers, rerankers)
     scores = _scores(dataset, ranked.systems)
     _system_rows(report, dataset, ranked.systems, scores, resamples)
     _lead_rows(report, dataset, scores, resamples)
@@ -121,13 +139,14 @@ class Ranked(NamedTuple):
     strange: list[float]
 
 
-def _rank(dataset: Dataset, timed: TimedEmbedder, strangers: Sequence[str]) -> Ranked:
+def _rank(dataset: Dataset, timed: TimedEmbedder, strangers: Sequence[str], rerankers: Sequence[str]) -> Ranked:
     def runs(searches: Mapping[str, Search]) -> dict[str, Run]:
         return {name: _run(dataset, timed, name, search) for name, search in searches.items()}
 
     _say(f"{dataset.name}: adding")
     with remembered(dataset, timed) as memory:
         systems = runs(_systems(dataset, memory, timed))
+        systems |= runs({f"{OURS} + {name}": memory.with_reranker(name).by(HYBRID) for name in rerankers})
         changed = runs({name: memory.by(recipe) for name, recipe in ablation.variants(HYBRID).items()})
         ask = memory.by(HYBRID)
         strange = [ask(one.name, text).best for one in dataset.collections for text in strangers]

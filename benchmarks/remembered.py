@@ -5,9 +5,10 @@ Units are identified by the ids that `add` returned, so that two units that are 
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,8 +49,9 @@ def add_occasion(memory: Memory, user: str, occasion: Occasion, *, relations: bo
 class Remembered:
     """A memory with a dataset, each collection as one user."""
 
-    def __init__(self, memory: Memory, dataset: Dataset, relations: bool) -> None:
+    def __init__(self, memory: Memory, dataset: Dataset, relations: bool, opened: ExitStack) -> None:
         self._memory = memory
+        self._opened = opened
         self._relations = relations
         self._units: dict[str, list[str]] = {}
         for collection in dataset.collections:
@@ -74,6 +76,12 @@ class Remembered:
         hits = self._memory.search(question, user_id=user, limit=limit, recipe=recipe, explain=True)["results"]
         return [(self._units[hit["id"]], hit["explanation"]["signals"]) for hit in hits]
 
+    def with_reranker(self, reranker: str) -> Remembered:
+        """Return the same memories, whose searches use a reranker, by its name or folder."""
+        other, memory = copy.copy(self), self._memory
+        other._memory = self._opened.enter_context(Memory(memory.config, embedder=memory.embedder, reranker=reranker))
+        return other
+
     def by(self, recipe: Recipe) -> Search:
         """Return searches by a recipe."""
 
@@ -90,5 +98,6 @@ def remembered(dataset: Dataset, embedder: Embedder, *, relations: bool = False)
     with (
         tempfile.TemporaryDirectory(prefix="mem0-bench-") as folder,
         Memory({"path": Path(folder), "durability": "process"}, embedder=embedder) as memory,
+        ExitStack() as opened,
     ):
-        yield Remembered(memory, dataset, relations)
+        yield Remembered(memory, dataset, relations, opened)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import math
 import sqlite3
@@ -403,7 +404,7 @@ def test_recall_says_that_the_data_is_missing(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_recall_measures_what_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(recall, "real_embedder", HashEmbedder)
+    monkeypatch.setattr(recall, "real_embedder", lambda _: HashEmbedder())
     for module, content in ((locomo, [TALK]), (beam, [CHAT]), (musique, HOPS)):
         monkeypatch.setattr(module, "PATH", tmp_path / f"{module.__name__}.json.gz")
         with gzip.open(module.PATH, "wt", encoding="utf-8") as file:
@@ -415,6 +416,21 @@ def test_recall_measures_what_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path:
         row.section for row in report.rows if row.section.endswith("passages: R@5") and row.name == "NumPy, MiniLM"
     ]
     assert passages == "MuSiQue, 2 questions over 11 passages: R@5"
+
+
+def test_recall_compares_models_and_says_which_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(recall, "real_embedder", lambda name: HashEmbedder(name=name))
+    for module in (locomo, beam, musique):
+        monkeypatch.setattr(module, "PATH", tmp_path / f"{module.__name__}.json.gz")
+    with gzip.open(locomo.PATH, "wt", encoding="utf-8") as file:
+        json.dump([TALK], file)
+    plan = replace(QUICK, embedders=("small", "large"), rerankers=("mem0-reranker",))
+    report = recall.measure(plan)
+    assert list(report.details) == ["LoCoMo by small", "LoCoMo by large"]
+    for name, found in report.details.items():
+        assert f"{recall.OURS} + mem0-reranker" in found["systems"]
+        assert found["models"]["embedder"] == name.rpartition(" ")[2]
+        assert found["file"] == hashlib.sha256(locomo.PATH.read_bytes()).hexdigest()
 
 
 def test_ablation_changes_one_thing_each() -> None:

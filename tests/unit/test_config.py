@@ -12,7 +12,7 @@ import platformdirs
 import pytest
 
 from mem0_core import ConfigError, Memory, MemoryConfig, StoreError
-from mem0_core.components import build_component
+from mem0_core.components import build_component, check_spec
 from mem0_core.config import load_config
 from mem0_core.errors import MissingExtraError
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
@@ -213,3 +213,16 @@ def test_a_missing_library_names_the_extra() -> None:
     error = MissingExtraError("neo4j", "neo4j")
     assert "pip install 'mem0-core[neo4j]'" in str(error)
     assert isinstance(error, ImportError)
+
+
+@pytest.mark.parametrize("kind", ["embedder", "reranker"])
+@pytest.mark.parametrize("form", ["{}", "local:{}"])
+def test_a_folder_names_a_local_model(kind: Any, form: str, tmp_path: Path) -> None:
+    text = form.format(tmp_path)
+    check_spec(kind, text)
+    assert str(tmp_path) in repr(build_component(kind, text))
+
+
+def test_a_folder_that_does_not_exist_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown provider"):
+        build_component("embedder", str(tmp_path / "missing"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +30,8 @@ from mem0_core.evaluation import (
     run_evaluation,
     suggest_settings,
 )
-from mem0_core.testing import ScriptedChat
+from mem0_core.evaluation.receipt import describe_models
+from mem0_core.testing import HashEmbedder, ScriptedChat
 
 HOSTILE = "</script><script>alert('x')</script>"
 CHAT = [
@@ -262,3 +265,34 @@ def test_a_configured_model_and_outside_stores_are_left_alone(chat: Path) -> Non
     )
     result = run_evaluation(plan(chat, embedders=()), config)
     assert result["arms"]["memory"]["figures"]["hit@5"]["value"] == 1
+
+
+def test_rerankers_are_compared_on_one_memory_and_the_receipt_names_all_models(chat: Path) -> None:
+    result = run_evaluation(plan(chat, recipes=("hybrid",), rerankers=("none", "mem0-reranker")))
+    plain, reranked = "memory hybrid (hash + none)", "memory hybrid (hash + mem0-reranker)"
+    assert list(result["models"]) == [plain, reranked]
+    assert result["models"][plain]["reranker"] is None
+    assert "mem0-reranker" in result["models"][reranked]["reranker"]
+    assert result["models"][reranked]["embedder"] == "hash-384"
+    assert result["arms"][reranked]["figures"]["hit@5"]["questions"] == 3
+    assert "mem0-reranker" in render_report(result)
+
+
+def test_the_receipt_changes_with_the_files_and_the_questions(chat: Path) -> None:
+    first, again = (run_evaluation(plan(chat))["receipt"] for _ in range(2))
+    assert first["files"] == again["files"] == {"chat.json": hashlib.sha256(chat.read_bytes()).hexdigest()}
+    assert first["questions"] == again["questions"]
+    assert first["versions"]["python"] == platform.python_version()
+    chat.write_text(json.dumps(CHAT[:4]))
+    assert run_evaluation(plan(chat))["receipt"]["files"] != first["files"]
+    assert run_evaluation(plan(chat, sample=2))["receipt"]["questions"] != first["questions"]
+
+
+def test_the_digest_of_a_model_is_that_of_all_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"1")
+    first = describe_models(HashEmbedder(), None, (f"onnx:{folder}", "hash", None))
+    assert list(first["files"]) == [f"onnx:{folder}"]
+    (folder / "weights").write_bytes(b"2")
+    assert describe_models(HashEmbedder(), None, (f"onnx:{folder}",))["files"] != first["files"]

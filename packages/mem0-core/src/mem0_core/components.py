@@ -48,6 +48,10 @@ _FRAMEWORK_PACKAGE, _FRAMEWORK_ENTRY = "mem0-langchain", "langchain"
 """The package whose entry point builds `FRAMEWORK_PROVIDERS`, and the name of the entry point."""
 
 
+_FOLDER_PROVIDERS = ("local", "numpy", "onnx", "openvino")
+"""Providers whose models are folders, by their key ``path``; others take a folder as their model."""
+
+
 @runtime_checkable
 class ComponentSpec(Protocol):
     """The fields of a `ComponentConfig`."""
@@ -148,8 +152,16 @@ def list_providers(kind: ComponentKind) -> list[str]:
 
 
 def _parse_name(kind: ComponentKind, text: str) -> tuple[str, dict[str, Any]]:
-    """Return the provider and the keys that ``provider``, ``provider:model`` or the name of a model describe."""
+    """Return the provider and the keys that ``provider``, ``provider:model`` or the name of a model describe.
+
+    A folder, alone or in place of the model, is that of a local embedder or reranker.
+    """
     name, _, model = text.partition(":")
+    if kind in ("embedder", "reranker"):
+        if _is_folder(text):
+            return "local", {"path": text}
+        if name in _FOLDER_PROVIDERS and _is_folder(model):
+            return name, {"path": model}
     if name in PROVIDERS[kind] or name in list_providers(kind):
         return name, {"model": model} if model else {}
     if (provider := find_model_provider(kind, text)) is not None:
@@ -158,6 +170,11 @@ def _parse_name(kind: ComponentKind, text: str) -> tuple[str, dict[str, Any]]:
         f"{kind}: unknown provider {name!r}{suggest(name, list_providers(kind), label='providers')};"
         " write 'provider:model' for a model that is not known by its name"
     )
+
+
+def _is_folder(text: str) -> bool:
+    """Return True for an existing folder with a separator: a plain name is that of a model."""
+    return ("/" in text or os.sep in text) and os.path.isdir(os.path.expanduser(text))
 
 
 def _parse_mapping(kind: ComponentKind, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -521,6 +521,13 @@ def _add_evaluation_command(add_command: _AddCommand) -> None:
     )
     add("--recipe", action="append", default=[], metavar="NAME", help="recipe to evaluate; repeat it for several")
     add("--embedder", action="append", default=[], metavar="NAME", help="embedder to evaluate; repeat it for several")
+    add(
+        "--reranker",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="reranker to evaluate, or none; repeat it for several (default: the configured one)",
+    )
     add("--max-tokens", type=int, default=2000, metavar="N", help="budget of the injected text (2000)")
     add("--limit", type=int, default=20, metavar="N", help="maximum number of injected memories (20)")
     add("--floor", type=float, metavar="SCORE", help="lowest score of an injected memory (default: calibrated)")

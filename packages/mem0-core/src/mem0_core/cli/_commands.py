@@ -447,6 +447,7 @@ def _build_evaluation_plan(options: Options) -> EvaluationPlan:
         questions=options.questions,
         recipes=tuple(options.recipe),
         embedders=tuple(options.embedder),
+        rerankers=tuple(options.reranker),
         settings=Settings(floor=options.floor, max_tokens=options.max_tokens, limit=options.limit),
         sample=options.sample,
         price=options.price,

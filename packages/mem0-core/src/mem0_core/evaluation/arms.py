@@ -6,6 +6,7 @@ inject nothing, everything, or the last messages; a memory injects the context t
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -128,12 +129,14 @@ class Remembered:
         *,
         config: MemoryConfig | None = None,
         embedder: Any = None,
+        reranker: Any = None,
         llm: Any = None,
         infer: bool = False,
         on_progress: Callable[[int, int], object] | None = None,
     ) -> None:
-        private = _private_config(config or MemoryConfig(), folder, infer=infer)
-        self.memory = Memory(private, embedder=embedder, llm=llm if infer else None)
+        self._config = _private_config(config or MemoryConfig(), folder, infer=infer)
+        self._parts = {"embedder": embedder, "llm": llm if infer else None}
+        self.memory = Memory(self._config, reranker=reranker, **self._parts)
         self._lines: dict[str, list[str]] = {}
         total, before = sum(len(one.lines) for one in transcripts), 0
         try:
@@ -145,6 +148,17 @@ class Remembered:
         except BaseException:
             self.memory.close()
             raise
+
+    @property
+    def models(self) -> tuple[Any, Any]:
+        """The embedder, and the reranker or None."""
+        return self.memory.embedder, self.memory._reranker
+
+    def with_reranker(self, reranker: Any) -> Remembered:
+        """Return the same memories with another reranker; close both."""
+        other = copy.copy(self)
+        other.memory = Memory(self._config, reranker=reranker, **self._parts)
+        return other
 
     def close(self) -> None:
         """Close the memory."""

@@ -44,7 +44,7 @@ def render_report(result: Mapping[str, Any]) -> str:
     for kind in sorted(result["questions"]):
         by_arm = {name: arm["kinds"].get(kind, {}) for name, arm in result["arms"].items()}
         parts.append(_section(f"Questions: {kind}", _figure_table(by_arm)))
-    parts += [_legend(result), *_misses(result)]
+    parts += [_legend(result), *_misses(result), _receipt(result)]
     return f"{_HEAD}<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
 
 
@@ -129,6 +129,21 @@ def _legend(result: Mapping[str, Any]) -> str:
     items = "".join(f"<li><b>{escape(name)}</b>: {escape(FIGURES[name].title)}</li>" for name in names)
     note = "<p>Intervals are the middle 95 % over questions drawn with replacement.</p>"
     return _section("Figures", f"<ul>{items}</ul>{note}")
+
+
+def _receipt(result: Mapping[str, Any]) -> str:
+    """Return the models, versions and digests of the result, as far as it names them."""
+    receipt = result.get("receipt")
+    if receipt is None:
+        return ""
+    lines = [f"{name} {one}" for name, one in receipt["versions"].items()]
+    lines += [f"{name}: SHA-256 {digest}" for name, digest in receipt["files"].items()]
+    lines.append(f"questions: SHA-256 {receipt['questions']}")
+    for arm, one in result.get("models", {}).items():
+        files = "".join(f"; {name}: SHA-256 {digest}" for name, digest in one["files"].items())
+        lines.append(f"{arm}: embedder {one['embedder']}, reranker {one['reranker'] or 'none'}{files}")
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return _section("Receipt", f"<p>{escape(receipt['made_at'])}, {escape(receipt['system'])}</p><ul>{items}</ul>")
 
 
 def _misses(result: Mapping[str, Any]) -> Iterable[str]:

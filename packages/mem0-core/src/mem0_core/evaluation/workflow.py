@@ -20,6 +20,7 @@ from mem0_core.evaluation.compare import compare_arms
 from mem0_core.evaluation.datasets import Suite, read_suite
 from mem0_core.evaluation.judging import ModelJudge, make_questions_with_model
 from mem0_core.evaluation.questions import Question, read_questions
+from mem0_core.evaluation.receipt import describe_models, make_receipt
 from mem0_core.evaluation.report import render_report
 from mem0_core.evaluation.requirements import Requirement, check_requirements
 from mem0_core.evaluation.runner import RESULT_FORMAT, evaluate
@@ -32,6 +33,8 @@ __all__ = ["BY_MODEL", "BY_RULES", "EvaluationPlan", "check_page", "run_evaluati
 BY_RULES, BY_MODEL = "rules", "model"
 """Names of the ways to make questions."""
 
+NO_RERANKER = "none"
+
 ProgressCallback = Callable[[int, int | None], object]
 
 
@@ -43,7 +46,8 @@ class EvaluationPlan:
         files: transcripts, in the forms of `mem0-core import`, or one benchmark.
         questions: a file of questions; ``rules`` or ``model`` to make them from the transcripts. None takes those of a
             benchmark, and for other files those made by rules.
-        recipes, embedders: each recipe is evaluated with each embedder; an empty list means the configured one.
+        recipes, embedders, rerankers: each recipe is evaluated with each embedder and each reranker, by their names or
+            paths; an empty list means the configured one. ``none`` is a search without a reranker.
         sample: maximum number of questions.
         price: price of a million input tokens.
         infer: extract facts with the configured chat model, in place of whole messages.
@@ -58,6 +62,7 @@ class EvaluationPlan:
     questions: str | None = None
     recipes: tuple[str, ...] = ()
     embedders: tuple[str, ...] = ()
+    rerankers: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
     sample: int = 300
     price: float | None = None
@@ -90,9 +95,11 @@ def run_evaluation(
     transcripts, questions = _read_inputs(plan, chat)
     judge = ModelJudge(chat) if plan.judge and chat is not None else None
     with ExitStack() as stack:
-        memories = _open_memories(plan, config, transcripts, stack, llm)
+        memories, models = _open_memories(plan, config, transcripts, stack, llm)
         arms: list[Arm] = [NoMemory(), WholeHistory(), RecentWindow(plan.settings.max_tokens), *memories]
         result = evaluate(arms, transcripts, questions, judge=judge, price=plan.price, on_progress=on_progress)
+        result["receipt"] = make_receipt(plan.files, questions)
+        result["models"] = models
         result["checks"] = check_requirements(result, plan.requirements, memories[0].name)
         if plan.compare is not None:
             result["comparison"] = _compare(plan, result, memories[0].name, transcripts, questions, stack, judge)
@@ -162,8 +169,8 @@ def _compare(
     assert plan.compare is not None
     other = _read_result(plan.compare)
     if other is None:
-        second = replace(plan, recipes=(), embedders=())
-        memory = _open_memories(second, load_config(plan.compare), transcripts, stack, None)[0]
+        second = replace(plan, recipes=(), embedders=(), rerankers=())
+        [memory], _ = _open_memories(second, load_config(plan.compare), transcripts, stack, None)
         others = evaluate([NoMemory(), memory], transcripts, questions, judge=judge, price=plan.price)
         return compare_arms(result["arms"][arm], others["arms"][memory.name], (arm, str(plan.compare)))
     earlier = next((one for one in other["arms"].values() if one["settings"] is not None), None)
@@ -201,18 +208,31 @@ def _open_memories(
     transcripts: Sequence[Transcript],
     stack: ExitStack,
     llm: ChatModel | None,
-) -> list[MemoryArm]:
-    arms = []
+) -> tuple[list[MemoryArm], dict[str, Any]]:
+    """Return the memories to ask, and the models of each."""
+    arms: list[MemoryArm] = []
+    models: dict[str, Any] = {}
     embedders: tuple[str | None, ...] = plan.embedders or (None,)
+    rerankers: tuple[str | None, ...] = plan.rerankers or (None,)
     recipes: tuple[str | None, ...] = plan.recipes or (None,)
     for embedder in embedders:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mem0-eval-")))
-        remembered = Remembered(folder, transcripts, config=config, embedder=embedder, llm=llm, infer=plan.infer)
-        stack.callback(remembered.close)
-        for recipe in recipes:
-            name = " ".join(["memory", *filter(None, (recipe, f"({embedder})" if embedder else None))])
-            arms.append(MemoryArm(remembered, replace(plan.settings, recipe=recipe), name, citations=plan.judge))
-    return arms
+        without = config.replace(reranker=None) if plan.rerankers else config
+        plain = Remembered(folder, transcripts, config=without, embedder=embedder, llm=llm, infer=plan.infer)
+        stack.callback(plain.close)
+        for reranker in rerankers:
+            remembered = plain
+            if reranker not in (None, NO_RERANKER):
+                remembered = plain.with_reranker(reranker)
+                stack.callback(remembered.close)
+            described = describe_models(*remembered.models, (embedder, reranker))
+            for recipe in recipes:
+                named = " + ".join(filter(None, (embedder, reranker)))
+                name = " ".join(["memory", *filter(None, (recipe, f"({named})" if named else None))])
+                settings = replace(plan.settings, recipe=recipe)
+                arms.append(MemoryArm(remembered, settings, name, citations=plan.judge))
+                models[name] = described
+    return arms, models
 
 
 def check_page(page: Path) -> Path:
