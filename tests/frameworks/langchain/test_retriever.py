@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
@@ -20,7 +21,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from typing_extensions import TypedDict
 
 from mem0_core import AsyncMemory, Memory, QueryError, Scope, ScopeError
-from mem0_langchain import Mem0Retriever
+from mem0_langchain import Mem0Compressor, Mem0Retriever
 from tests.frameworks.langchain.fakes import Chatbot, calls
 from tests.support import open_memory
 
@@ -162,6 +163,23 @@ def test_in_a_chain(memory: Memory) -> None:
     chain: Runnable[Any, Any] = {"known": known, "question": RunnablePassthrough()} | prompt | model
     text = chain | RunnableLambda(lambda message: str(message.text))
     assert both(text, "Which tea?", ANA) == "Known: I drink green tea.. Which tea?"
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_retriever_that_wraps_it_passes_on_the_user_in_a_chain(memory: Memory, mode: str) -> None:
+    wrapped = ContextualCompressionRetriever(
+        base_retriever=Mem0Retriever(memory=memory), base_compressor=Mem0Compressor(reranker=None, k=1)
+    )
+
+    def ask(retriever: Runnable[str, list[Document]]) -> list[Document]:
+        question = "Which tea do I drink?"
+        return asyncio.run(retriever.ainvoke(question, ANA)) if mode == "async" else retriever.invoke(question, ANA)
+
+    chain: Runnable[str, list[Document]] = RunnablePassthrough() | wrapped
+    assert [found.page_content for found in ask(chain)] == ["I drink green tea."]
+    with pytest.raises(ScopeError) as refused:
+        ask(wrapped)
+    assert "in a chain" in refused.value.__notes__[0]
 
 
 def test_a_configurable_field_works_as_well(memory: Memory) -> None:

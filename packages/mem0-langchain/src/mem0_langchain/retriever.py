@@ -11,7 +11,7 @@ from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import RunnableConfig, ensure_config
 from pydantic import Field, field_validator
 
-from mem0_core import Memory, MemoryDict, Scope, SearchResult
+from mem0_core import Memory, MemoryDict, Scope, ScopeError, SearchResult
 from mem0_langchain._fields import KnownFields
 from mem0_langchain.convert import extract_memories, memory_to_document, relation_to_document, unwrap_memory
 from mem0_langchain.runs import build_recall_request, langsmith_params
@@ -19,12 +19,19 @@ from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = ["Mem0Retriever"]
 
+_WRAPPER_ADVICE = (
+    "Retrievers that wrap another one (ContextualCompressionRetriever, MultiQueryRetriever) do not pass on the ids of"
+    " their config: invoke the outer one in a chain, RunnablePassthrough() | retriever, or name the ids in the"
+    " constructor of Mem0Retriever"
+)
+
 
 class Mem0Retriever(KnownFields, BaseRetriever):
     """Retrieve the memories of a user (an agent, a run) that are nearest to a query, as documents.
 
     Ids given here are fixed; ``configurable`` of the config, or the context of the enclosing graph, names the others.
-    See `mem0_langchain.scope`. It works called directly, in chains, and in graphs and their tools.
+    See `mem0_langchain.scope`. It works called directly, in chains, and in graphs and their tools. A retriever that
+    wraps it and is invoked outside of a chain passes on no ids: name them here.
 
     >>> retriever = Mem0Retriever(memory=memory, k=4)
     >>> retriever.invoke("Where does she live?", {"configurable": {"user_id": "maya"}})
@@ -111,9 +118,15 @@ class Mem0Retriever(KnownFields, BaseRetriever):
         threshold: float | None = None,
         recipe: Any = None,
     ) -> dict[str, Any]:
+        try:
+            scope = self._build_address().resolve(ensure_config(config_), get_run_context())
+        except ScopeError as error:
+            if config_ and "configurable" not in config_:
+                error.add_note(_WRAPPER_ADVICE)
+            raise
         return build_recall_request(
             query,
-            self._build_address().resolve(ensure_config(config_), get_run_context()),
+            scope,
             k=self.k if k is None else k,
             filters=self.filters if filters is None else filters,
             threshold=self.threshold if threshold is None else threshold,
