@@ -83,6 +83,7 @@ def mask_tea(recalled: ContextDict, scope: Scope) -> Any:
         (lambda recalled, scope: [], []),
         (drop_mint, FACTS[:1]),
         (mask_tea, ["I drink green ***.", "I drink mint *** in Porto."]),
+        (lambda recalled, scope: [{"memory": "Has no id."}], ["Has no id."]),
     ],
 )
 def test_a_recall_hook_decides_what_the_model_is_shown(

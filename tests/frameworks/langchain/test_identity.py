@@ -262,6 +262,30 @@ def test_a_turn_that_another_process_resumes_recalls_again(
     assert ["I live in Porto." in system for system in model.systems] == [not is_broken]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("change", ["none", "delete", "update"])
+def test_a_turn_that_waited_for_a_person_shows_no_memory_that_has_changed(
+    memory: Memory, mode: Mode, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (added,) = memory.add("I live in Porto.", user_id="maya")["results"]
+    recalls: list[Any] = []
+    middleware = remembering(memory, on_recall=lambda recalled, scope: recalls.append(recalled))
+    hooks = [middleware, HumanInTheLoopMiddleware(interrupt_on={"weather": True})]
+    model = Chatbot(answer=rainy)
+    agent: Any = create_agent(model, tools=[weather], middleware=hooks, checkpointer=InMemorySaver())
+    run(agent, "Will it rain where I live?", mode)
+    if change == "delete":
+        memory.delete(added["id"])
+    elif change == "update":
+        memory.update(added["id"], "I live in Oslo.")
+    monkeypatch.setattr("mem0_langchain.hooks._FRESH_SECONDS", 0)
+    run(agent, Command(resume={"decisions": [{"type": "approve"}]}), mode)
+    before, after = model.systems
+    assert "Porto" in before
+    assert ("Porto" in after, "Oslo" in after) == (change == "none", change == "update")
+    assert len(recalls) == (2 if change == "update" else 1)  # nothing is asked again about what is as it was
+
+
 def _fail(self: Any, request: Any) -> Any:
     from mem0_core import StoreError
 

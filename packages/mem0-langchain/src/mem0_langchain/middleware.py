@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from langchain.agents.middleware.types import (
@@ -29,6 +31,7 @@ from mem0_core import (
     StoreError,
 )
 from mem0_core.domain.suggestions import check_constructor
+from mem0_core.flow import arun, run
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 from mem0_langchain.convert import extract_question, extract_shown_texts, unwrap_memory
 from mem0_langchain.hooks import RecalledBlock, RecalledBlocks, RecallHook, RememberHook, TurnHooks, report_in_metadata
@@ -234,7 +237,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return {**arguments, **prompt}
 
     def _set_recalled(self, turn: TurnState, recalled: ContextDict, runtime: Runtime[Any]) -> None:
-        turn["recalled"] = [memory["id"] for memory in recalled["memories"]]
+        turn["recalled"] = [memory["id"] for memory in recalled["memories"] if "id" in memory]  # a hook may drop it
         turn["key"] = self._blocks.add(RecalledBlock.from_context(recalled)) if recalled["text"] else ""
         self._hooks.report_recall(runtime.stream_writer, self._name, recalled)
 
@@ -247,11 +250,13 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         block, again = self._find_block(request.state)
         if again is not None:
             try:
-                recalled = self._runs.context.invoke(again.request)
+                is_current = again.held is not None and run(again.held.is_current(self._memory))
+                recalled = None if is_current else self._runs.context.invoke(again.request)
             except _MEMORY_ERRORS as error:
                 self._report_failure("recall", again.turn, error, "the turn goes on without memories")
             else:
-                block = self._keep_block(again, self._hooks.approve_recall(recalled, again.scope))
+                shown = recalled and self._hooks.approve_recall(recalled, again.scope)
+                block = self._keep_block(again, shown)
         if block is None:
             return handler(request)
         with report_in_metadata(block):
@@ -278,29 +283,40 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     ) -> ModelResponse[Any]:
         if again is not None:
             try:
-                recalled = await self._runs.context.ainvoke(again.request)
+                is_current = again.held is not None and await arun(again.held.is_current(self._memory))
+                recalled = None if is_current else await self._runs.context.ainvoke(again.request)
             except _MEMORY_ERRORS as error:
                 self._report_failure("recall", again.turn, error, "the turn goes on without memories")
             else:
-                block = self._keep_block(again, await self._hooks.aapprove_recall(recalled, again.scope))
+                shown = recalled and await self._hooks.aapprove_recall(recalled, again.scope)
+                block = self._keep_block(again, shown)
         if block is None:
             return await handler(request)
         with report_in_metadata(block):
             return await handler(_show_block(request, block))
 
     def _find_block(self, state: Mapping[str, Any]) -> tuple[RecalledBlock | None, _RepeatedRecall | None]:
-        """Return the text recalled for a turn; in a process that does not have it, the request to recall it again."""
+        """Return the text recalled for a turn, or the request to check it or recall it again.
+
+        A process that resumes a turn may not have its text; if the turn had to wait, its memories may have changed.
+        """
         turn = self._current_turn(state)
         scope = turn_scope(turn)
         if turn is None or scope is None or not turn["key"]:
             return None, None
-        if (block := self._blocks.get(turn["key"])) is not None:
+        block = self._blocks.get(turn["key"])
+        if block is not None and block.is_fresh:
             return block, None
         request = self._build_recall_request(state["messages"], turn, scope)
-        return None, None if request is None else _RepeatedRecall(turn, scope, request)
+        return (block, None) if request is None else (None, _RepeatedRecall(turn, scope, request, block))
 
-    def _keep_block(self, again: _RepeatedRecall, recalled: ContextDict) -> RecalledBlock:
-        block = RecalledBlock.from_context(recalled)
+    def _keep_block(self, again: _RepeatedRecall, recalled: ContextDict | None) -> RecalledBlock:
+        """Keep the text of a repeated recall, or the held one as checked now."""
+        if recalled is None:
+            assert again.held is not None
+            block = replace(again.held, checked_at=time.monotonic())
+        else:
+            block = RecalledBlock.from_context(recalled)
         self._blocks.add(block, again.turn["key"])
         return block
 
@@ -382,11 +398,12 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
 
 class _RepeatedRecall(NamedTuple):
-    """A recall for a turn that began in another process."""
+    """A recall for a turn that goes on after a break; `held` is its former text, in the same process."""
 
     turn: TurnState
     scope: Scope
     request: dict[str, Any]
+    held: RecalledBlock | None
 
 
 def _get_scope(request: Mapping[str, Any]) -> Scope:
