@@ -175,7 +175,7 @@ def test_a_retriever_that_wraps_it_passes_on_the_user_in_a_chain(memory: Memory,
         question = "Which tea do I drink?"
         return asyncio.run(retriever.ainvoke(question, ANA)) if mode == "async" else retriever.invoke(question, ANA)
 
-    chain: Runnable[str, list[Document]] = RunnablePassthrough() | wrapped
+    chain = RunnableLambda[str, str](str) | wrapped
     assert [found.page_content for found in ask(chain)] == ["I drink green tea."]
     with pytest.raises(ScopeError) as refused:
         ask(wrapped)
