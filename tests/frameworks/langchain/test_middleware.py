@@ -749,8 +749,6 @@ def test_wrong_arguments_are_refused_at_once(memory: Memory) -> None:
         at_once(memory, user_id="ana", scope=Scope(user_id="ana"))
     with pytest.raises(ScopeError):
         at_once(memory, run_id="1", thread_as_run=True)
-    with pytest.raises(ValueError):
-        at_once(memory, on_error="ignore")
     with pytest.raises(TypeError, match="mem0_core"):
         MemoryMiddleware({"path": "x"})  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.store.base import InvalidNamespaceError
 
 from mem0_core import Mem0Error, Memory
 from mem0_langchain import (
@@ -20,7 +21,7 @@ from mem0_langchain import (
     VectorStoreIndex,
     memory_tools,
 )
-from mem0_langchain.langgraph import Mem0Store, RecallNode
+from mem0_langchain.langgraph import Mem0Store, RecallNode, RememberNode
 from tests.support import check_four_parts, open_memory
 
 MISTAKES: dict[str, Callable[..., Any]] = {
@@ -81,6 +82,46 @@ WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
         lambda memory: MemoryMiddleware(memory, background="yes"),  # type: ignore[arg-type]
         ("background", "'yes'", "True or False", "pass background=True"),
     ),
+    "middleware of nothing": (
+        lambda memory: MemoryMiddleware(memory, k=0, on_error="log"),
+        ("k", "not 0", "greater than or equal to 1", "leave k out"),
+    ),
+    "middleware with a threshold in percent": (
+        lambda memory: MemoryMiddleware(memory, threshold=40),
+        ("threshold", "not 40", "less than or equal to 1", "leave threshold out"),
+    ),
+    "middleware with an unknown way to keep": (
+        lambda memory: MemoryMiddleware(memory, keep="none"),  # type: ignore[arg-type]
+        ("keep", "'none'", "'all' or 'statements'", "leave keep out"),
+    ),
+    "middleware with an unknown way to fail": (
+        lambda memory: MemoryMiddleware(memory, on_error="ignore"),  # type: ignore[arg-type]
+        ("on_error", "'ignore'", "'raise' or 'log'", "leave on_error out"),
+    ),
+    "recall node of a word": (
+        lambda memory: RecallNode(memory, k="2"),  # type: ignore[arg-type]
+        ("k", "not '2'", "a valid integer", "leave k out"),
+    ),
+    "remember node with an unknown way to keep": (
+        lambda memory: RememberNode(memory, keep="none"),  # type: ignore[arg-type]
+        ("keep", "'none'", "'all' or 'statements'", "leave keep out"),
+    ),
+    "history of a word": (
+        lambda memory: Mem0ChatMessageHistory(memory, user_id="u", limit="5"),  # type: ignore[arg-type]
+        ("limit", "not '5'", "a valid integer", "leave limit out"),
+    ),
+    "store with one field": (
+        lambda memory: Mem0Store(memory, fields="text"),
+        ("fields", "'text'", "a list of paths", "pass ['text']"),
+    ),
+    "word as namespace": (
+        lambda memory: Mem0Store(memory).search("notes"),  # type: ignore[arg-type]
+        ("namespace", "'notes'", "a tuple of labels", "pass ('notes',)"),
+    ),
+    "word as time to live": (
+        lambda memory: Mem0Store(memory).put(("a",), "k", {}, ttl="x"),  # type: ignore[arg-type]
+        ("ttl", "'x'", "a number of minutes", "ttl=60"),
+    ),
     "compressor of nothing": (
         lambda memory: Mem0Compressor(top_n=0),
         ("top_n", "not 0", "greater than or equal to 1", "leave top_n out"),
@@ -115,7 +156,7 @@ WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
 @pytest.mark.parametrize("usage", WRONG)
 def test_a_wrong_usage_is_explained(tmp_path: Path, usage: str) -> None:
     call, parts = WRONG[usage]
-    with open_memory(tmp_path) as memory, pytest.raises(Mem0Error) as raised:
+    with open_memory(tmp_path) as memory, pytest.raises((Mem0Error, InvalidNamespaceError)) as raised:
         call(memory)
     check_four_parts(str(raised.value), parts)
 

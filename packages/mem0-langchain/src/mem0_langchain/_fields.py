@@ -1,16 +1,38 @@
-"""Errors for constructor arguments of pydantic classes, which ignore unknown ones otherwise."""
+"""Errors for constructor arguments, at once instead of in the first turn."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mem0_core import Mem0Error
 from mem0_core.domain.suggestions import describe_field, describe_value, suggest
 from mem0_core.errors import ArgumentError
 
-__all__ = ["KnownFields"]
+__all__ = ["KnownFields", "check_values"]
+
+
+class _Values(BaseModel):
+    """Arguments of the classes that are no pydantic models."""
+
+    model_config = ConfigDict(strict=True)
+
+    k: int = Field(default=10, ge=1)
+    threshold: float | None = Field(default=None, ge=0, le=1)
+    max_tokens: int = Field(default=2000, ge=1)
+    max_pending: int = Field(default=1000, ge=0)
+    limit: int = Field(default=100, ge=0)
+    keep: Literal["all", "statements"] = "statements"
+    on_error: Literal["raise", "log"] = "raise"
+
+
+def check_values(owner: str, **given: Any) -> None:
+    """Raise ArgumentError if an argument of a class is out of its range."""
+    try:
+        _Values(**given)
+    except ValidationError as error:
+        raise ArgumentError(describe_field(owner, error.errors()[0])) from error
 
 
 class KnownFields(BaseModel):

@@ -63,6 +63,8 @@ def normalize_op(op: Op) -> Op:
 
 
 def _valid_labels(labels: Iterable[Any]) -> Namespace:
+    if isinstance(labels, str):  # its letters would be labels
+        raise InvalidNamespaceError(f"a namespace must be a tuple of labels, not {labels!r}; pass ({labels!r},)")
     namespace = tuple(labels)
     for label in namespace:
         if not isinstance(label, str) or not label or "." in label or "\0" in label:

@@ -49,7 +49,7 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, Scope, StoreError
+from mem0_core import ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, Scope, StoreError
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
 from mem0_core.domain.suggestions import check_constructor, describe_value
@@ -155,6 +155,8 @@ class Mem0Store(BaseStore):
     ) -> None:
         self._memory = unwrap_memory(memory)
         self._primary_store = self._memory.store
+        if isinstance(fields, str):
+            raise ArgumentError(f"fields must be a list of paths, not {fields!r}; pass [{fields!r}]")
         self._paths = _tokenize_paths(fields or ["$"])
         self.ttl_config = ttl
         self._recipe = recipe
@@ -363,6 +365,10 @@ class Mem0Store(BaseStore):
             as_json = json.dumps(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"the value of {op.namespace} {op.key!r} is not JSON: {error}") from error
+        if op.ttl is not None and not (isinstance(op.ttl, (int, float)) and op.ttl >= 0):
+            raise InputError(
+                f"ttl must be a number of minutes, not {describe_value(op.ttl)}; pass, for example, ttl=60"
+            )
         paths = self._paths if op.index is None else _tokenize_paths(op.index or ())
         texts = [_clean_text(text) for path in paths for text in get_text_at_path(value, path) if text.strip()]
         return _PendingItem(id, op.namespace, op.key, as_json, tuple(dict.fromkeys(texts)), op.ttl)
