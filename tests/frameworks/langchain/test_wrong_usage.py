@@ -68,7 +68,7 @@ WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
     ),
     "retriever with a name of other libraries": (
         lambda memory: Mem0Retriever(memory=memory, top_k=3),  # type: ignore[call-arg]
-        ("'top_k'", "top_k=3", "memory, k", "did you mean 'k'?"),
+        ("'top_k'", "top_k=3", "memory, user_id", "did you mean 'k'?"),
     ),
     "classic memory without ids": (
         lambda memory: Mem0Memory(memory=memory),

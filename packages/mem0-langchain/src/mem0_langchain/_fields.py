@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from langchain_core.runnables import RunnableConfig, ensure_config
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from mem0_core import Mem0Error
+from mem0_core import Mem0Error, Memory, Scope
 from mem0_core.domain.suggestions import describe_field, describe_value, suggest
 from mem0_core.errors import ArgumentError
+from mem0_langchain.convert import unwrap_memory
+from mem0_langchain.scope import ScopeAddress, get_run_context
 
-__all__ = ["KnownFields", "check_values"]
+__all__ = ["KnownFields", "OwnedFields", "check_values"]
 
 
 class _Values(BaseModel):
@@ -66,3 +69,41 @@ class KnownFields(BaseModel):
                 raise cause from error
             listed = f" (accepted: {', '.join(fields)})" if problem["type"] == "missing" else ""
             raise ArgumentError(f"{describe_field(owner, problem)}{listed}") from error
+
+
+class OwnedFields(KnownFields):
+    """Base of components that are called with a config: a memory and its owner; see `mem0_langchain.scope`.
+
+    Raises:
+        ScopeError: An id is invalid, or ids exclude each other.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    memory: Memory
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    scope: Scope | None = None
+    thread_as_run: bool = False
+
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _unwrap_memory(cls, value: Any) -> Any:
+        return unwrap_memory(value)
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._build_address()  # reject invalid ids early
+
+    def _resolve_scope(self, config: RunnableConfig | None) -> Scope:
+        return self._build_address().resolve(ensure_config(config), get_run_context())
+
+    def _build_address(self) -> ScopeAddress:
+        return ScopeAddress(
+            user_id=self.user_id,
+            agent_id=self.agent_id,
+            run_id=self.run_id,
+            scope=self.scope,
+            thread_as_run=self.thread_as_run,
+        )

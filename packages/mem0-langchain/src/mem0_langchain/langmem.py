@@ -41,7 +41,7 @@ class _NamespacedTool(MemoryTool):
 
     namespace: tuple[str, ...] = ()
 
-    def _resolve_scope(self, config: RunnableConfig) -> Scope:
+    def _resolve_scope(self, config: RunnableConfig | None) -> Scope:
         if not self.namespace:
             return super()._resolve_scope(config)
         configurable: Mapping[str, Any] = ensure_config(config).get("configurable") or {}

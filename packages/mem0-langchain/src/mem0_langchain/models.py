@@ -26,8 +26,8 @@ from mem0_core.catalog import ComponentKind
 from mem0_core.domain.records import Usage
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
-from mem0_core.providers.adapters import normalize_scores, to_unit_vectors
-from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
+from mem0_core.providers.adapters import arrange_scores, to_unit_vectors
+from mem0_core.providers.prompted_tools import add_tool_prompt, arguments_as_text, read_prompted_calls
 from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
 if TYPE_CHECKING:
@@ -221,9 +221,7 @@ def _to_reply(answer: Any) -> Reply:
 
 
 def _to_prompted_reply(answer: Any) -> Reply:
-    """Read the tool calls of an answer from its text, unless it has calls in LangChain's form."""
-    reply = _to_reply(answer)
-    return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
+    return read_prompted_calls(_to_reply(answer))
 
 
 def _to_structured_reply(answer: Any) -> Reply:
@@ -232,9 +230,7 @@ def _to_structured_reply(answer: Any) -> Reply:
         return _to_reply(answer)
     raw = _to_reply(answer["raw"])
     if raw.tool_calls:  # the method that most models use to follow a schema
-        arguments = raw.tool_calls[0].arguments
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        return Reply(text, usage=raw.usage)
+        return arguments_as_text(raw)
     if not raw.text.strip() and answer.get("parsed") is not None:
         return Reply(json.dumps(answer["parsed"], ensure_ascii=False), usage=raw.usage)
     return raw
@@ -364,34 +360,20 @@ class LangChainReranker:
         try:
             if isinstance(self.model, BaseDocumentCompressor):
                 documents = [Document(text, metadata={_POSITION_KEY: place}) for place, text in enumerate(texts)]
-                returned_documents = yield from do(self.model.compress_documents, documents, query)
-                return self._scores_from_documents(returned_documents, len(texts))
-            scores = yield from do(self.model.score, [(query, text) for text in texts])
+                returned = yield from do(self.model.compress_documents, documents, query)
+                places = [document.metadata.get(_POSITION_KEY) for document in returned]
+                scores = [document.metadata.get("relevance_score") for document in returned]
+            else:
+                places = [*range(len(texts))]
+                scores = yield from do(self.model.score, [(query, text) for text in texts])
         except ModelError:
             raise
         except Exception as error:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-        if len(scores) != len(texts):
-            raise ModelError(f"{self!r} gave {len(scores)} scores for {len(texts)} texts")
-        return self._normalize_scores([float(score) for score in scores])
-
-    def _scores_from_documents(self, returned_documents: Sequence[Document], count: int) -> list[float]:
-        places = [document.metadata.get(_POSITION_KEY) for document in returned_documents]
-        if not all(isinstance(place, int) and 0 <= place < count for place in places):
-            raise ModelError(f"{self!r} returned documents that it was not given")
-        given = [document.metadata.get("relevance_score") for document in returned_documents]
-        if all(score is not None for score in given):
-            scored = self._normalize_scores([float(score) for score in given if score is not None])
-        else:
-            scored = [(count - rank) / count for rank in range(len(returned_documents))]
-        scores = [0.0] * count
-        for place, score in zip(places, scored, strict=True):
-            scores[int(place or 0)] = score
-        return scores
-
-    def _normalize_scores(self, scores: list[float]) -> list[float]:
-        scored, self._logits = normalize_scores(scores, logits=self._logits)
-        return scored
+        if len(scores) != len(places):
+            raise ModelError(f"{self!r} gave {len(scores)} scores for {len(places)} texts")
+        arranged, self._logits = arrange_scores(places, scores, count=len(texts), logits=self._logits, model_label=self)
+        return arranged
 
 
 def _is_cross_encoder(instance: Any) -> bool:

@@ -8,14 +8,13 @@ from typing import Any, Literal
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
-from langchain_core.runnables import RunnableConfig, ensure_config
-from pydantic import Field, field_validator
+from langchain_core.runnables import RunnableConfig
+from pydantic import Field
 
-from mem0_core import Memory, MemoryDict, Scope, ScopeError, SearchResult
-from mem0_langchain._fields import KnownFields
-from mem0_langchain.convert import extract_memories, memory_to_document, relation_to_document, unwrap_memory
+from mem0_core import MemoryDict, ScopeError, SearchResult
+from mem0_langchain._fields import OwnedFields
+from mem0_langchain.convert import extract_memories, memory_to_document, relation_to_document
 from mem0_langchain.runs import build_recall_request, langsmith_params
-from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = ["Mem0Retriever"]
 
@@ -26,7 +25,7 @@ _WRAPPER_ADVICE = (
 )
 
 
-class Mem0Retriever(KnownFields, BaseRetriever):
+class Mem0Retriever(OwnedFields, BaseRetriever):
     """Retrieve the memories of a user (an agent, a run) that are nearest to a query, as documents.
 
     Ids given here are fixed; ``configurable`` of the config, or the context of the enclosing graph, names the others.
@@ -55,26 +54,11 @@ class Mem0Retriever(KnownFields, BaseRetriever):
         QueryError: the query is empty, or a filter cannot be read.
     """
 
-    memory: Memory
     k: int = Field(default=10, ge=1)
     filters: dict[str, Any] | None = None
     threshold: float | None = None
     recipe: Any = None
     relations: Literal["none", "documents", "metadata"] = "none"
-    user_id: str | None = None
-    agent_id: str | None = None
-    run_id: str | None = None
-    scope: Scope | None = None
-    thread_as_run: bool = False
-
-    @field_validator("memory", mode="before")
-    @classmethod
-    def _unwrap_memory(cls, value: Any) -> Any:
-        return unwrap_memory(value)
-
-    def model_post_init(self, context: Any, /) -> None:
-        super().model_post_init(context)
-        self._build_address()  # reject invalid ids early
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Return the documents for a query, best first."""
@@ -119,7 +103,7 @@ class Mem0Retriever(KnownFields, BaseRetriever):
         recipe: Any = None,
     ) -> dict[str, Any]:
         try:
-            scope = self._build_address().resolve(ensure_config(config_), get_run_context())
+            scope = self._resolve_scope(config_)
         except ScopeError as error:
             if config_ and "configurable" not in config_:
                 error.add_note(_WRAPPER_ADVICE)
@@ -131,13 +115,4 @@ class Mem0Retriever(KnownFields, BaseRetriever):
             filters=self.filters if filters is None else filters,
             threshold=self.threshold if threshold is None else threshold,
             recipe=self.recipe if recipe is None else recipe,
-        )
-
-    def _build_address(self) -> ScopeAddress:
-        return ScopeAddress(
-            user_id=self.user_id,
-            agent_id=self.agent_id,
-            run_id=self.run_id,
-            scope=self.scope,
-            thread_as_run=self.thread_as_run,
         )

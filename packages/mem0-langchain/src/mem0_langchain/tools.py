@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from langchain_core.messages import ToolCall
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 from mem0_core import AnswerDict, ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
 from mem0_core.domain.records import list_added
@@ -20,10 +20,9 @@ from mem0_core.domain.suggestions import check_call, describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.language.prompt_data import encode_data, escape_line
 from mem0_core.llm.prompts import memory_line
-from mem0_langchain._fields import KnownFields
+from mem0_langchain._fields import OwnedFields
 from mem0_langchain.convert import extract_memories, unwrap_memory
 from mem0_langchain.runs import build_recall_request, to_ids
-from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = [
     "AnswerQuestionTool",
@@ -66,25 +65,10 @@ class _UpdateArguments(_MemoryIdArguments):
     text: str = Field(description="What the memory says from now on, as one sentence that stands alone.")
 
 
-class MemoryTool(KnownFields, BaseTool):
+class MemoryTool(OwnedFields, BaseTool):
     """Base of the tools: a memory and its owner; see `mem0_langchain.scope`."""
 
-    memory: Memory
-    user_id: str | None = None
-    agent_id: str | None = None
-    run_id: str | None = None
-    scope: Scope | None = None
-    thread_as_run: bool = False
     response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
-
-    @field_validator("memory", mode="before")
-    @classmethod
-    def _unwrap_memory(cls, value: Any) -> Any:
-        return unwrap_memory(value)
-
-    def model_post_init(self, context: Any, /) -> None:
-        super().model_post_init(context)
-        self._build_address()  # reject invalid ids early
 
     def invoke(
         self, input: str | dict[str, Any] | ToolCall, config: RunnableConfig | None = None, **kwargs: Any
@@ -125,18 +109,6 @@ class MemoryTool(KnownFields, BaseTool):
 
     def _execute(self, scope: Scope, **arguments: Any) -> Flow[ToolResult]:
         raise NotImplementedError
-
-    def _resolve_scope(self, config: RunnableConfig) -> Scope:
-        return self._build_address().resolve(ensure_config(config), get_run_context())
-
-    def _build_address(self) -> ScopeAddress:
-        return ScopeAddress(
-            user_id=self.user_id,
-            agent_id=self.agent_id,
-            run_id=self.run_id,
-            scope=self.scope,
-            thread_as_run=self.thread_as_run,
-        )
 
     def _get_own_memory(self, scope: Scope, memory_id: str) -> Flow[MemoryDict | None]:
         """Return the memory with this id if it belongs to the scope, else None."""

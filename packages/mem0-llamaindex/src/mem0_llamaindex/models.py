@@ -7,7 +7,6 @@ classes directly to set more options than the LlamaIndex objects carry.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,8 +35,8 @@ from mem0_core.catalog import ComponentKind
 from mem0_core.domain.records import Usage
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Reply, Tool, ToolCall
-from mem0_core.providers.adapters import is_unsupported_request, normalize_scores, to_unit_vectors
-from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
+from mem0_core.providers.adapters import arrange_scores, is_unsupported_request, to_unit_vectors
+from mem0_core.providers.prompted_tools import add_tool_prompt, arguments_as_text, read_prompted_calls
 from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ class LlamaIndexChat(FormsChat):
         if self._supports_functions:
             function = _to_function_tool(Tool(_ANSWER_TOOL, "Give your answer.", schema.model_json_schema()))
             send = partial(do, self._calls.with_one_tool, payload, [function])
-            yield RequestForm("tools", send, lambda response: _arguments_to_reply(self._to_reply(response)))
+            yield RequestForm("tools", send, lambda response: arguments_as_text(self._to_reply(response)))
         if self._has_structured_predict:
             yield RequestForm("schema", partial(do, self._calls.predict, payload, schema), _predicted_reply, schema)
 
@@ -192,9 +191,7 @@ class LlamaIndexChat(FormsChat):
         return Reply("\n".join(texts), tuple(calls), _read_usage(response))
 
     def _to_prompted_reply(self, response: ChatResponse) -> Reply:
-        """Read the tool calls of a response from its text, unless it has calls in LlamaIndex's form."""
-        reply = self._to_reply(response)
-        return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
+        return read_prompted_calls(self._to_reply(response))
 
 
 class _LLMCalls:
@@ -240,21 +237,12 @@ class _LLMCalls:
             return _malformed_reply(error)
 
 
-def _arguments_to_reply(reply: Reply) -> Reply:
-    """Return the arguments of the only tool call as text, or a plain text reply unchanged."""
-    if not reply.tool_calls:
-        return reply
-    arguments = reply.tool_calls[0].arguments
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return Reply(text, usage=reply.usage)
-
-
 def _predicted_reply(predicted: Reply | BaseModel) -> Reply:
     return predicted if isinstance(predicted, Reply) else Reply(predicted.model_dump_json())
 
 
 def _malformed_reply(error: ValueError) -> Reply:
-    """Return True for an error of structured_predict about the form of an answer: a bad reply, not a failure."""
+    """Return an error of structured_predict about the form of an answer as a bad reply; raise another one."""
     if is_unsupported_request(error):
         raise error
     return Reply(str(error))
@@ -410,16 +398,7 @@ class LlamaIndexReranker:
             kept = self.model.postprocess_nodes(nodes, query_str=query)
         except Exception as error:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-        places = [int(node.node.node_id) if node.node.node_id.isdecimal() else -1 for node in kept]
-        if any(not 0 <= place < len(texts) for place in places):
-            raise ModelError(f"{self!r} returned nodes that it was not given")
-        given = [node.score for node in kept]
-        if all(score is not None for score in given):
-            points = [float(score) / self._points for score in given if score is not None]
-            scored, self._logits = normalize_scores(points, logits=self._logits)
-        else:
-            scored = [(len(texts) - rank) / len(texts) for rank in range(len(kept))]
-        scores = [0.0] * len(texts)
-        for place, score in zip(places, scored, strict=True):
-            scores[place] = score
-        return scores
+        places = [int(node.node.node_id) if node.node.node_id.isdecimal() else None for node in kept]
+        points = [None if node.score is None else node.score / self._points for node in kept]
+        arranged, self._logits = arrange_scores(places, points, count=len(texts), logits=self._logits, model_label=self)
+        return arranged

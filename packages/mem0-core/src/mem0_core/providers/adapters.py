@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, ModelError
 
-__all__ = ["REFUSAL_STATUS_CODES", "is_unsupported_request", "normalize_scores", "to_unit_vectors"]
+__all__ = ["REFUSAL_STATUS_CODES", "arrange_scores", "is_unsupported_request", "normalize_scores", "to_unit_vectors"]
 
 REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
 """Answers of servers that do not support a kind of request (tools, a schema). 404: OpenRouter without a provider."""
@@ -67,6 +67,37 @@ def normalize_scores(scores: Sequence[float], *, logits: bool | None) -> tuple[l
     if logits is None and any(not 0 <= score <= 1 for score in scores):
         logits = True
     return [_sigmoid(score) if logits else score for score in scores], logits
+
+
+def arrange_scores(
+    places: Sequence[Any],
+    scores: Sequence[float | None],
+    *,
+    count: int,
+    logits: bool | None,
+    model_label: object,
+) -> tuple[list[float], bool | None]:
+    """Return a score in [0, 1] for each of `count` texts, and the flag of `normalize_scores`.
+
+    Args:
+        places: index of each text that a reranker returned, best first; texts that it left out score 0.
+        scores: their scores. If one is None, their order counts, as 1, (n - 1) / n, ... for n texts.
+        model_label: the model's name for errors.
+
+    Raises:
+        ModelError: a text was returned that the reranker did not get.
+    """
+    if not all(isinstance(place, int) and 0 <= place < count for place in places):
+        raise ModelError(f"{model_label!r} returned texts that it was not given")
+    given = [float(score) for score in scores if score is not None]
+    if len(given) == len(places):
+        given, logits = normalize_scores(given, logits=logits)
+    else:
+        given = [(count - rank) / count for rank in range(len(places))]
+    arranged = [0.0] * count
+    for place, score in zip(places, given, strict=True):
+        arranged[place] = score
+    return arranged, logits
 
 
 def _sigmoid(logit: float) -> float:

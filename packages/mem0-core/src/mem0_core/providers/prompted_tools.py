@@ -6,9 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mem0_core.interfaces import Tool, ToolCall
+from mem0_core.interfaces import Reply, Tool, ToolCall
 
-__all__ = ["add_tool_prompt", "build_tool_calls_schema", "parse_tool_calls"]
+__all__ = [
+    "add_tool_prompt",
+    "arguments_as_text",
+    "build_tool_calls_schema",
+    "parse_tool_calls",
+    "read_prompted_calls",
+]
 
 
 def add_tool_prompt(messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -51,3 +57,17 @@ def parse_tool_calls(text: str) -> list[ToolCall]:
         return [ToolCall(name=call["name"], arguments=call["arguments"]) for call in content["tool_calls"]]
     except (ValueError, TypeError, KeyError):
         return []
+
+
+def read_prompted_calls(reply: Reply) -> Reply:
+    """Return a reply with the tool calls of its text, unless it has calls of its own."""
+    return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
+
+
+def arguments_as_text(reply: Reply) -> Reply:
+    """Return a reply whose text is the arguments of its only tool call, or a plain reply unchanged."""
+    if not reply.tool_calls:
+        return reply
+    arguments = reply.tool_calls[0].arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return Reply(text, usage=reply.usage)
