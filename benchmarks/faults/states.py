@@ -26,6 +26,7 @@ __all__ = [
     "dump_server",
     "examine",
     "list_exposed",
+    "list_files",
     "recovered_digest",
 ]
 

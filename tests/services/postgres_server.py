@@ -16,6 +16,7 @@ is a database that tests may spoil: they write to schemas whose names begin with
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -107,6 +108,32 @@ class PostgresServer:
     def kill(self) -> None:
         """The end a crash makes: nothing is flushed, and every connection is cut."""
         self._terminate(signal.SIGQUIT)
+
+    def crash(self) -> None:
+        """Kill one process of the server: it cuts all connections, and recovers from its log before this returns.
+
+        Nothing is flushed, as in `kill`; without a new start, it takes a tenth of the time.
+        """
+        import psycopg
+
+        before = self._checkpointer()
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url) as db:
+            os.kill(db.info.backend_pid, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while self._checkpointer() in (None, before):
+            if time.monotonic() > deadline:
+                raise PostgresUnavailable("the server does not recover from a crash")
+            time.sleep(0.01)
+
+    def _checkpointer(self) -> int | None:
+        """Return the id of a process that a crash replaces; None while the server takes no connection."""
+        import psycopg
+
+        sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url) as db:
+            row = db.execute(sql).fetchone()
+            return None if row is None else int(row[0])
+        return None
 
     def _terminate(self, stop_signal: signal.Signals) -> None:
         import psutil

@@ -35,6 +35,26 @@ def test_it_keeps_what_was_committed_when_it_is_killed() -> None:
 
 
 @pytest.mark.needs_server
+def test_a_crash_cuts_connections_and_keeps_what_was_committed() -> None:
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(temporary_server())
+        except PostgresUnavailable as reason:
+            pytest.skip(str(reason))
+        process = psutil.Process(server.pid)
+        kept, cut = (stack.enter_context(psycopg.connect(server.url)) for _ in range(2))
+        kept.execute("CREATE TABLE kept AS SELECT 1 AS number")
+        kept.commit()
+        cut.execute("INSERT INTO kept VALUES (2)")
+        server.crash()
+        with pytest.raises(psycopg.OperationalError):
+            cut.execute("SELECT 1")
+        with psycopg.connect(server.url) as db:
+            assert db.execute("SELECT number FROM kept").fetchall() == [(1,)]
+        assert server.pid == process.pid
+
+
+@pytest.mark.needs_server
 def test_it_ends_with_the_process_that_started_it() -> None:
     with ExitStack() as stack:
         try:
