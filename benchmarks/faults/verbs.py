@@ -7,19 +7,23 @@ so that two runs of a verb end in equal states, apart from random ids and the ti
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.earlier import write_earlier
-from mem0_core import Memory
+from mem0_core import Keyring, Memory
 from mem0_core.admin import backup, transfer
 from mem0_core.interchange._exporters import read_export
+from mem0_core.interfaces.keys import KEY_BYTES
 from mem0_core.testing import HashEmbedder, ScriptedChat
 
 __all__ = ["VERBS", "Place", "Verb", "build_base", "open_place"]
 
+_MASTER_KEY = bytes(range(KEY_BYTES))
 DAY = "2025-03-01T09:00:00+00:00"
 OUTAGE = {"lease": 30.0, "backoff": 0.01, "workers": 1}
 
@@ -43,6 +47,11 @@ class Place:
     def out(self) -> Path:
         return self.folder / "out"
 
+    @property
+    def keys(self) -> Path:
+        """Folder of the keys of an encrypted store."""
+        return self.folder / "keys"
+
 
 def open_place(place: Place, *, has_model: bool = False, has_snapshots: bool = False, **options: Any) -> Memory:
     """Open the memory of a place, with a model or without one.
@@ -55,6 +64,8 @@ def open_place(place: Place, *, has_model: bool = False, has_snapshots: bool = F
         config["store"] = {"provider": "postgres", "config": {"url": place.url, "partitions": 1, "timeout": 5.0}}
     if has_snapshots:
         config["vector_store"] = {"provider": "faiss", "config": {"exact_limit": 2}}
+    if place.keys.exists():
+        options = {"keys": Keyring(place.keys, master_key=_MASTER_KEY), **options}
     llm = ScriptedChat(reply) if has_model else None
     return Memory(config, **{"embedder": HashEmbedder(dims=32), "llm": llm, **options})
 
@@ -92,8 +103,8 @@ TEXTS = (
 
 def build_base(place: Place) -> None:
     """Fill a new store with memories, relations, a past, a deleted memory, messages and a second owner."""
-    place.store.mkdir(parents=True, exist_ok=True)
-    place.out.mkdir(exist_ok=True)
+    place.store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place.out.mkdir(mode=0o700, exist_ok=True)
     with open_place(place) as memory:
         for number, text in enumerate(TEXTS):
             memory.add(text, user_id="ana", run_id=f"run{number // 4}", timestamp=DAY)
@@ -206,6 +217,14 @@ def _add_source(memory: Memory, place: Place) -> None:
         memory.add(text, user_id="ana", source="tool", trust="tool", timestamp=DAY)
 
 
+def _encrypt(memory: Memory, place: Place) -> None:
+    """Replace the store by an encrypted one with the same content."""
+    memory.close()
+    shutil.rmtree(place.store)
+    place.keys.mkdir(mode=0o700)
+    build_base(place)
+
+
 def _lose_vectors(memory: Memory, place: Place) -> None:
     store: Any = memory.store
     with store._db.write() as db:
@@ -308,4 +327,28 @@ FILES: tuple[Verb, ...] = (
     ),
 )
 
-VERBS: dict[str, Verb] = {verb.name: verb for verb in (*CORE, *FILES)}
+ENCRYPTED: tuple[Verb, ...] = (
+    Verb(
+        "encrypted_erase",
+        lambda memory, place: memory.erase(user_id="ana", reason="request 7"),
+        prepare=_encrypt,
+        on_server=False,
+    ),
+    Verb(
+        "encrypted_delete_all_purge",
+        lambda memory, place: memory.delete_all("ana", purge=True),
+        prepare=_encrypt,
+        is_repeatable=True,
+        on_server=False,
+    ),
+    Verb(
+        "encrypted_delete",
+        lambda memory, place: memory.delete(_first(memory, "Lisbon"), purge=True),
+        prepare=_encrypt,
+        on_server=False,
+    ),
+)
+
+HAS_ENCRYPTION = find_spec("cryptography") is not None
+
+VERBS: dict[str, Verb] = {verb.name: verb for verb in (*CORE, *FILES, *(ENCRYPTED if HAS_ENCRYPTION else ()))}

@@ -110,6 +110,13 @@ def test_copies_differ_by_what_is_committed_and_not_by_what_is_written(tmp_path:
         assert recovered_digest(store, scratch) != digest
 
 
+def test_a_key_ring_survives_an_abort_of_each_change_and_forgets_no_less() -> None:
+    pytest.importorskip("cryptography")
+    aborts, problems = json.loads(run_python("-m", "benchmarks.faults.keyrings").stdout)
+    assert aborts > 40
+    assert problems == []
+
+
 def test_a_file_that_others_can_read_is_exposed(tmp_path: Path) -> None:
     (tmp_path / "open").touch(mode=0o644)
     (tmp_path / "shut").touch(mode=0o600)

@@ -10,15 +10,15 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mem0_core._system.files import (
+    clear_abandoned,
     make_file,
     make_folder,
     private_folder,
-    replace_atomically,
     sync_folder,
     validate_path,
 )
@@ -105,13 +105,8 @@ class Keyring:
         """Destroy the key of a tenant, such as ``user_id=alice``; everything that it encrypted is lost."""
         path = self._path(tenant)
         try:
-            with path.open("r+b") as file:
-                file.write(bytes(os.fstat(file.fileno()).st_size))
-                os.fsync(file.fileno())
-            path.unlink(missing_ok=True)
-            sync_folder(path.parent)
-        except FileNotFoundError:
-            pass
+            clear_abandoned([self._folder])  # a killed process may have left a copy of the key
+            self._destroy(path)
         except OSError as error:
             raise EncryptionError(f"keys: cannot remove the key of {tenant} from {self._folder}: {error}") from error
         return True
@@ -125,12 +120,13 @@ class Keyring:
         new, count = _Wrapping(_read_master_key(new_master_key)), 0
         try:
             for path in self._iter_files():
-                record = json.loads(path.read_bytes())
+                if (record := _load(path)) is None:
+                    continue
                 if record["master"] != new.id:
                     record = new.wrap(self._master.unwrap(record, path), record["tenant"])
-                    _replace(path, record)
+                    self._replace(path, record)
                 count += 1
-            _replace(self._ring_path, {"format": _FORMAT, "id": self.identity, "master": new.id})
+            self._replace(self._ring_path, {"format": _FORMAT, "id": self.identity, "master": new.id})
         except OSError as error:
             raise EncryptionError(f"keys: cannot rotate {self._folder}: {error}; repeat the call") from error
         self._master = new
@@ -145,9 +141,10 @@ class Keyring:
 
     def _open(self) -> str:
         make_folder(self._folder)
+        clear_abandoned([self._folder])
         if not self._ring_path.exists():
             ring = {"format": _FORMAT, "id": secrets.token_hex(8), "master": self._master.id}
-            _create(self._ring_path, ring)
+            self._create(self._ring_path, ring)
         try:
             ring = json.loads(self._ring_path.read_bytes())
             identity, master = str(ring["id"]), ring["master"]
@@ -161,7 +158,8 @@ class Keyring:
 
     def _has_rotated_keys(self) -> bool:
         """Return True if an interrupted rotation has wrapped keys with this master key already."""
-        return any(json.loads(path.read_bytes()).get("master") == self._master.id for path in self._iter_files())
+        records = map(_load, self._iter_files())
+        return any(record is not None and record["master"] == self._master.id for record in records)
 
     def _path(self, tenant: str) -> Path:
         name = hashlib.blake2b(tenant.encode(errors="surrogatepass"), digest_size=20).hexdigest()
@@ -169,25 +167,50 @@ class Keyring:
 
     def _read(self, tenant: str) -> bytes | None:
         path = self._path(tenant)
-        try:
-            text = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        if not text.strip(b"\0"):
-            return None  # a process ended while it removed the file
-        try:
-            record = json.loads(text)
-        except ValueError as error:
-            raise EncryptionError(f"keys: {path} is damaged; restore it from a copy") from error
-        return self._master.unwrap(record, path, tenant)
+        record = _load(path)
+        return None if record is None else self._master.unwrap(record, path, tenant)
 
     def _write_new(self, tenant: str) -> None:
         path = self._path(tenant)
         make_folder(path.parent)
         sync_folder(self._folder)
-        if path.exists():  # zeros, see `_read`
-            path.unlink(missing_ok=True)
-        _create(path, self._master.wrap(secrets.token_bytes(KEY_BYTES), tenant))
+        self._create(path, self._master.wrap(secrets.token_bytes(KEY_BYTES), tenant))
+
+    def _create(self, path: Path, record: Mapping[str, Any]) -> None:
+        """Write a complete file under a name that is free; a file that exists already is left as it is."""
+        with self._draft(path, record) as draft, suppress(FileExistsError):
+            os.link(draft, path)
+        sync_folder(path.parent)
+
+    def _replace(self, path: Path, record: Mapping[str, Any]) -> None:
+        with self._draft(path, record) as draft:
+            draft.replace(path)
+        sync_folder(path.parent)
+
+    @contextmanager
+    def _draft(self, path: Path, record: Mapping[str, Any]) -> Iterator[Path]:
+        with private_folder(self._folder) as folder:
+            draft = folder / path.name
+            make_file(draft)
+            with draft.open("wb") as file:
+                file.write(json.dumps(record).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            yield draft
+
+    def _destroy(self, path: Path) -> None:
+        """Overwrite a file with zeros and remove it; nothing happens if there is none.
+
+        It is moved first, so that a process that ends meanwhile leaves no zeros in its place.
+        """
+        if not path.exists():
+            return
+        with private_folder(self._folder) as folder, suppress(FileNotFoundError):
+            moved = path.replace(folder / path.name)
+            sync_folder(path.parent)
+            with moved.open("r+b") as file:
+                file.write(bytes(os.fstat(file.fileno()).st_size))
+                os.fsync(file.fileno())
 
 
 class _OwnKeys:
@@ -256,27 +279,20 @@ def _make_cipher(key: bytes) -> AESGCM:
     return AESGCM(key)
 
 
-def _create(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a complete file under a name that is free; a file that exists already is left as it is."""
-    with private_folder(path.parent) as folder:
-        draft = folder / path.name
-        make_file(draft)
-        _write(draft, record)
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    sync_folder(path.parent)
+def _load(path: Path) -> Any:
+    """Return the record of a key; None if there is no file.
 
-
-def _replace(path: Path, record: Mapping[str, Any]) -> None:
-    with replace_atomically(path) as draft:
-        _write(draft, record)
-
-
-def _write(path: Path, record: Mapping[str, Any]) -> None:
-    with path.open("wb") as file:
-        file.write(json.dumps(record).encode())
-        file.flush()
-        os.fsync(file.fileno())
+    Raises:
+        EncryptionError: the file is damaged.
+    """
+    try:
+        record = json.loads(path.read_bytes())
+        record["master"]  # what every record has
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise EncryptionError(f"keys: {path} is damaged; restore it from a copy") from error
+    return record
 
 
 def _read_master_key(given: bytes | str | Path | None) -> bytes:
