@@ -131,6 +131,34 @@ def test_an_answer_that_nobody_gave_is_unknown(memory: MemoryDriver) -> None:
     assert "brother" in refused["note"]
 
 
+def test_an_unread_slot_is_refused_only_where_silence_tells_something(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2023-05-01", "We have the keys to the house in the town of Harrogate!"),
+        ("2023-06-01", "The mother of my husband cooks for us until summer."),
+    )
+    for question in ("Which town do I live in?", "Where does my husband work?"):
+        assert memory.search(question, allow_no_answer=True, **MAYA)["results"], question
+    assert memory.search("Am I allergic to anything?", allow_no_answer=True, **MAYA)["results"] == []
+
+
+@pytest.mark.parametrize("question", ["Which company pays my wife?", "Which company does my wife get her pay from?"])
+def test_memories_that_name_the_end_of_a_chain_rank_higher_though_they_were_not_read(
+    memory: MemoryDriver, question: str
+) -> None:
+    other, own = "A company in the next street pays nobody at all.", "RHI Magnesita pays Liisa from June on."
+    tell(memory, ("2023-02-01", other), ("2023-03-01", own))
+
+    def measure_lead() -> float:
+        results = memory.search(question, reference_date=TODAY, **MAYA)["results"]
+        scores = {one["memory"]: one["score"] for one in results}
+        return float(scores[other] / scores[own])
+
+    before = measure_lead()
+    tell(memory, ("2023-04-01", "Wife = Liisa, for the record."))
+    assert measure_lead() < 0.95 * before, "the wife is known to be Liisa"
+
+
 def test_a_chain_is_followed_to_its_last_hop(memory: MemoryDriver) -> None:
     tell(
         memory,

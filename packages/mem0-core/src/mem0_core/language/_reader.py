@@ -69,6 +69,7 @@ _CLAUSE_END = frozenset({"$"})  # element of a pattern that ends with its clause
 _MAX_KNOWN = 16  # people that a departure may be from, the last ones mentioned
 _MIN_REGULAR = 4  # letters of a regular verb in the past
 _FORMER_BY_AGE = frozenset({"boss", "landlord", "colleague", "lives_with", "teacher", "employee"})  # of "my old boss"
+_CLOSE_FAMILIES = frozenset({"married_to", "engaged_to", "partner", "child", "son", "daughter"})
 _BARE_SLOTS = frozenset({"JOB", "DIET", "AILING"})  # of "to be", if it is left out
 _PLAIN_ROLES = frozenset({"not", "now", "adverb", "partly"})
 # Form of a verb -> the auxiliaries before it -> the tense of both.
@@ -272,7 +273,8 @@ class StatementReader:
 
     def _sentence(self, start: int, end: int) -> None:
         after_name = self._text.name_end(start, min(end, start + 3))
-        if after_name > start and self._text.low(after_name) == ":" and after_name < end:
+        is_kin = self._lows[start] in self._grammar.kin if start < end else False
+        if after_name > start and self._text.low(after_name) == ":" and after_name < end and not is_kin:
             return  # "Anna: I live in Paris" is Anna's
         said = self._lows[max(0, start - MAX_CLAUSE_WORDS) : start]
         has_child = not {"had", "having", "expecting", "twins"}.isdisjoint(said)
@@ -326,7 +328,7 @@ class StatementReader:
             return at
         readers = [self._name_for_unnamed, self._choice, self._successor]
         readers += [self._fragment] if is_first else []
-        for reader in (*readers, self._noun_clause, self._identified):
+        for reader in (*readers, self._labeled_relative, self._noun_clause, self._identified):
             if (stop := reader(at, end)) > at:
                 return stop
         if low in self._words["openers"]:
@@ -419,17 +421,31 @@ class StatementReader:
                     self._say(SPEAKER, family, found.values[0].text, "holds")
                     return found.stop
             return at
-        kin = self._grammar.kin.get(low)
-        if kin is not None and kin.is_plural and text.low(at + 1) == ":" and at + 2 < end:
-            names = self._slots.list_of_names(at + 2, end, is_plural=True)
-            for value in names.values:
-                self._say(SPEAKER, kin.family, value.text, "holds", label=kin.label)
-                self._add_person(value.text, kin.gender)
-            return names.stop if names.values else at
         is_next = text.low(at - 1) in {"now", "then"} and bool(self.statements) and at - 1 in self._starts
         if is_next and text.name_end(at, end) == end:
             return self._succeed(text.join(at, end), text.low(at - 1) == "now", end) or at
         return at
+
+    def _labeled_relative(self, at: int, end: int) -> int:
+        """Read ``Kids: Ida (8) and Otto``, ``wife Ewa.``, ``Wife = Liisa``, ``Daughter update: Aino``."""
+        text, kin = self._text, self._grammar.kin.get(self._lows[at])
+        is_alone = at in self._starts or text.low(at - 1) in {",", ";", "(", "&", "and"}
+        if kin is None or not is_alone:
+            return at
+        first = at + 1 + (text.low(at + 1) in {"update", "news"})
+        is_marked = text.low(first) in {":", "="}
+        if kin.family not in _CLOSE_FAMILIES and not (is_marked and kin.is_plural):
+            return at
+        if not is_marked and (first > at + 1 or (text.words[at][0].isupper() and kin.family != "married_to")):
+            return at
+        names = self._slots.list_of_names(first + is_marked, end, is_plural=kin.is_plural)
+        after = text.low(names.stop)
+        if not names.values or not (is_marked or names.stop >= end or after in {",", ".", ";", ")", "("}):
+            return at
+        for value in names.values if kin.is_plural else names.values[:1]:
+            self._say(SPEAKER, kin.family, value.text, "holds", label=kin.label)
+            self._add_person(value.text, kin.gender)
+        return names.stop
 
     def _succeed(self, value: str, is_now: bool, stop: int) -> int:
         """Give the last home that was named a successor (``I lived in Rome. Now it's Oslo``); 0 if there is none."""
@@ -962,6 +978,8 @@ class StatementReader:
         """Read ``'s name is Anna``, ``is called Anna``, ``is Anna`` after a relative without a name."""
         at, lows = mention.stop, self._lows
         index = at + 2 if lows[at : at + 2] == ["'s", "name"] else at
+        is_aside = self._text.low(at) == "that" and self._text.low(at + 1) in {"is", "'s"} and at < end
+        index += is_aside  # "our oldest that's Travis he's in San Antonio"
         if lows[index : index + 2] == ["is", "not"] and lows[index + 2 : index + 3] in (["called"], ["named"]):
             wrong = self._slots.list_of_names(index + 3, end)
             for value in wrong.values:
@@ -980,7 +998,7 @@ class StatementReader:
         if self._text.low(index) not in {"is", "are", "'s", "was"} or index + 1 >= end:
             return None
         index += 1
-        is_called = self._text.low(index) in {"called", "named"} or index == at + 3
+        is_called = self._text.low(index) in {"called", "named"} or index == at + 3 or is_aside
         index += self._text.low(index) in {"called", "named"}
         found = self._slots.list_of_names(index, end)
         names = [value.text for value in found.values]

@@ -704,7 +704,8 @@ class _ClauseReader:
     def _is_whole(self, opening: _Opening, verbs: Sequence[VerbPhrase], end: int, *, has_be: bool) -> bool:
         """Return True if a verb, with the noun in front and the words after it, asks for the value of its family."""
         verb = verbs[0]
-        if has_be and not verb.has_be and self.lows[end - len(verb.words)] == verb.words[0]:
+        is_base = verb.words[0] in _ADJECTIVES and self.lows[end - len(verb.words)] == verb.words[0]
+        if has_be and not verb.has_be and is_base:
             return False  # "be open" is no form of "open"
         is_named = bool(opening.noun) and not families_of_noun(opening.head)
         if is_named and (opening.word == "count" or any(one.family in _LOOSE_FAMILIES for one in verbs)):
@@ -781,6 +782,7 @@ class _ClauseReader:
 
 _LOOSE_FAMILIES = {"runs", "takes", "hobby", "member_of", "visited", "studies_at", "owns", "has_condition"}
 """Families with verbs that take any object, so that a noun which no family knows makes another meaning likely."""
+_ADJECTIVES = frozenset({"open", "own", "like", "found"})  # "where's Tom live" is said, but "is Tom open" has no verb
 _MAX_PLACE_WORDS = 4
 _MAX_TURNED_WORDS = 2
 _MAX_HOBBY_WORDS = 3

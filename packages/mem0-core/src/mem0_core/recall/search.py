@@ -32,9 +32,12 @@ from mem0_core.recall.validity import (
     date_hits,
     demote_later,
     demote_superseded,
+    find_chain_end,
     find_slot_answer,
     prefer_answers,
     prefer_latest,
+    prefer_named,
+    proves_absence,
 )
 
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
@@ -85,6 +88,8 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     search.slot_answer = yield from find_slot_answer(ports, search, hits)
     if search.slot_answer is not None:
         hits = prefer_answers(hits, search.slot_answer)
+    if search.request.query.question.steps:
+        hits = prefer_named(hits, (yield from find_chain_end(ports, search)))
     dated = yield from date_hits(ports, search, hits)
     return demote_later(demote_superseded(dated, search), search)
 
@@ -222,10 +227,11 @@ def _read_passages(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[li
 def _explain_no_answer(search: Search, best: float) -> str:
     """Return why a search has no answer; empty if it may have one.
 
-    Where the query asks for a slot, the slot decides: it was filled or it was not. Else the best score does.
+    Where the query asks for a slot, the slot decides: it was filled or it was not. Else the best score does, and where
+    an empty slot proves little.
     """
     answer = search.slot_answer
-    if answer is not None:
+    if answer is not None and (answer.is_known or proves_absence(answer, search.request.query.question, search.hits)):
         is_known = answer.is_known or bool(search.graph.paths) or best >= _CERTAIN_SCORE
         return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
     gate = search.request.recipe.gate

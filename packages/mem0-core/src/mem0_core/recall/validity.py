@@ -14,10 +14,11 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mem0_core._system.records import dataclass
-from mem0_core.domain.records import Hit, Validity
+from mem0_core.domain.mention_index import words_of
+from mem0_core.domain.records import Hit, Validity, mentions_name
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
-from mem0_core.language.families import load_families
+from mem0_core.language.families import families_of_noun, load_families
 from mem0_core.language.question import Question, reaches_back
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, ending_key, slot_key
 from mem0_core.language.temporal import TimeSpan, parse_time_spans
@@ -40,13 +41,18 @@ __all__ = [
     "date_hits",
     "demote_later",
     "demote_superseded",
+    "find_chain_end",
     "find_slot_answer",
     "prefer_answers",
     "prefer_latest",
+    "prefer_named",
+    "proves_absence",
 ]
 
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
+_COMMON_FAMILIES = frozenset({"lives_in", "works_at", "works_as"})
+_UNNAMED_SHARE = 0.8  # of the score that a memory keeps if it does not name the end of a chain
 _YEAR_DAYS = 365
 _MONTH_DAYS = 30  # periods that overlap a time by as many months are equal
 _SIMILAR_SHARE, _LATEST_GAIN = 0.6, 0.3  # scores near the best, and the gain of the latest among them
@@ -246,6 +252,51 @@ def prefer_answers(hits: Sequence[Hit], answer: SlotAnswer) -> list[Hit]:
         share = _OVER_SHARE if key in answer.over else _OTHER_SHARE
         rest.append(replace(hit, score=min(highest, hit.score) * share))
     return chosen + sorted(rest, key=lambda hit: -hit.score)
+
+
+def proves_absence(answer: SlotAnswer, question: Question, hits: Sequence[Hit]) -> bool:
+    """Return True if a slot without a readable statement was never mentioned.
+
+    That proves nothing of a relative who is mentioned without a name that is known, and little of the speaker's home
+    and work: they are nearly always mentioned, often in passing.
+    """
+    names = [name for name in answer.subjects if not name.startswith("my ")]
+    if names:
+        return SPEAKER not in names or _COMMON_FAMILIES.isdisjoint(answer.families)
+    nouns = {noun for family in question.path[0] for noun in load_families()[family].nouns}
+    return all(nouns.isdisjoint(words_of(hit.item.text)) for hit in hits)
+
+
+def find_chain_end(ports: Ports, search: Search) -> Flow[list[str]]:
+    """Return the folded names of the person at the end of a chain, if no statement read answers the question."""
+    question, answer = search.request.query.question, search.slot_answer
+    if answer is not None:
+        subjects = answer.subjects if len(question.path) > 1 and not answer.memories else ()
+    else:
+        path = [families_of_noun(step.split()[-1]) for step in question.steps]
+        if question.path or not path or not all(path) or question.asks_assistant:
+            return []
+        reader = SlotReader(ports, search)
+        subjects = yield from reader.find_start(question)
+        for place, families in enumerate(path):
+            subjects = yield from reader.follow(subjects, families, question.steps[place : place + 1])
+    is_named = any(name and not name.startswith("my ") for name in subjects)
+    return [name for name in subjects if name] if is_named else []
+
+
+def prefer_named(hits: Sequence[Hit], names: Sequence[str]) -> list[Hit]:
+    """Return hits with those higher that mention the person at the end of a chain.
+
+    "Where does my wife work?" shares no word with "Liisa starts at RHI Magnesita", but the wife is known to be Liisa.
+    """
+    if not any(_names_one(hit, names) for hit in hits):
+        return list(hits)
+    lowered = [hit if _names_one(hit, names) else replace(hit, score=hit.score * _UNNAMED_SHARE) for hit in hits]
+    return sorted(lowered, key=lambda hit: -hit.score)
+
+
+def _names_one(hit: Hit, names: Sequence[str]) -> bool:
+    return any(mentions_name(hit.item.text, name) for name in names)
 
 
 def prefer_latest(hits: Sequence[Hit], search: Search) -> list[Hit]:
