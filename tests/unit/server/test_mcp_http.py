@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -15,6 +19,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from mem0_core import Memory, Principal
+from mem0_core.server import _lazy_mcp
+from mem0_core.server._limits import RateLimiter
 from mem0_core.server.keys import KeyRing
 
 QUESTION = {"question": "Where do I live?"}
@@ -92,3 +98,45 @@ async def test_a_key_without_rights_changes_nothing(url: str, memory: Memory, ke
         large = await http.post(f"{url}/mcp", content=b" " * (2**20 + 1), headers={**accepted, "X-API-Key": reader})
         assert large.status_code == 413
     assert memory.stats()["memories"] == 0
+
+
+def test_a_server_imports_the_sdk_at_the_first_request_for_mcp() -> None:
+    script = (
+        "import sys, tempfile; from mem0_core import Memory; from mem0_core.server.rest import build_rest_app\n"
+        "with Memory({'path': tempfile.mkdtemp()}) as memory: build_rest_app(memory, None); print('mcp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+async def test_requests_at_once_make_one_endpoint_and_a_failure_is_tried_again(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endpoint:
+        is_running = False
+
+        @asynccontextmanager
+        async def run(self) -> AsyncIterator[None]:
+            self.is_running = True
+            yield
+            self.is_running = False
+
+        async def __call__(self, *_: Any) -> None:
+            assert self.is_running
+
+    made: list[Endpoint] = []
+
+    def make(*_: Any) -> Endpoint:
+        made.append(Endpoint())
+        if len(made) == 1:
+            raise ImportError("no SDK")
+        return made[-1]
+
+    monkeypatch.setattr(_lazy_mcp, "_make_endpoint", make)
+    endpoint: Any = _lazy_mcp.LazyMcpEndpoint(memory, None, RateLimiter())
+    async with endpoint.run():
+        with pytest.raises(ImportError):
+            await endpoint({}, None, None)
+        await asyncio.gather(*(endpoint({}, None, None) for _ in range(3)))
+        assert len(made) == 2
+    assert not made[-1].is_running

@@ -318,8 +318,8 @@ def reset_store(ports: Ports) -> Flow[None]:
 def reembed_all(ports: Ports, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:
     """Embed everything with the current embedder; return the number of memories.
 
-    The old vectors serve reads until the last new one is ready. Then all are replaced at once. What others change
-    meanwhile is embedded in a further round.
+    The old vectors serve reads until the last new one is ready. Then all are replaced at once. Memories that
+    others change in between are embedded in a further round.
 
     Raises:
         StoreError: others changed the store in each of the rounds; nothing is replaced.

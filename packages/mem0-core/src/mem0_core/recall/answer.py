@@ -151,7 +151,7 @@ def _answer_from_path(search: Search, path: Path) -> Answer:
 
 
 def _read_path(question: Question, path: Path) -> tuple[str, ...]:
-    """Return the end of a path, or what it says of the date or truth that a question asks for."""
+    """Return the end of a path; its date if a question asks when, or yes or no if it asks whether."""
     if question.asks == "when":
         last = path.steps[-1].relation if path.steps else None
         time = last and (last.valid_to if question.event == "ends" else last.valid_from)

@@ -329,9 +329,9 @@ def _build_mcp(memory: Memory, keys: KeyRing | None, limiter: RateLimiter) -> An
     """Return the endpoint of MCP; None without its SDK."""
     if find_spec("mcp") is None:
         return None
-    from mem0_core.server._mcp_http import McpEndpoint
+    from mem0_core.server._lazy_mcp import LazyMcpEndpoint
 
-    return McpEndpoint(memory, keys, limiter)
+    return LazyMcpEndpoint(memory, keys, limiter)
 
 
 async def _respond_to_unknown(request: Any, error: Any) -> Any:
