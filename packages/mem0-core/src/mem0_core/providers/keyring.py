@@ -201,7 +201,7 @@ class Keyring:
     def _destroy(self, path: Path) -> None:
         """Overwrite a file with zeros and remove it; nothing happens if there is none.
 
-        It is moved first, so that a process that ends meanwhile leaves no zeros in its place.
+        It is moved first, so that a process that ends early leaves no zeros in its place.
         """
         if not path.exists():
             return
