@@ -326,7 +326,7 @@ class StatementReader:
         low = self._lows[at]
         if not low[:1].isalpha() and low != "'s":
             return at
-        readers = [self._name_for_unnamed, self._choice, self._successor]
+        readers = [self._name_for_unnamed, self._choice, self._successor, self._role]
         readers += [self._fragment] if is_first else []
         for reader in (*readers, self._labeled_relative, self._noun_clause, self._identified):
             if (stop := reader(at, end)) > at:
@@ -359,6 +359,29 @@ class StatementReader:
         if stop > inner:
             return stop
         return max(inner, subject.stop)
+
+    def _role(self, at: int, end: int) -> int:
+        """Read ``Boss is Ann``, ``Team lead at Galp is Petra``, in a text about the user."""
+        if not self._is_fact or at not in self._starts:
+            return at
+        text, is_compound = self._text, self._text.low(at) in self._words["role_compounds"]
+        _, last, kin, is_over = self._find_relative(at + is_compound, end)
+        if kin is None or kin.is_plural:
+            return at
+        index = last + 1
+        if text.low(index) in {"at", "of", "in"}:
+            index = text.name_end(index + 1, end)
+        if text.low(index) not in {"is", "'s"}:
+            return at
+        index += 1 + (text.low(index + 1) in {"called", "named"})
+        stop = text.name_end(index, end)
+        if stop == index or text.low(stop) == "'s" or text.low(index) in self._words["peoples"]:
+            return at
+        name = text.join(index, stop)
+        self._say(SPEAKER, kin.family, name, "ends" if is_over else "holds", label=kin.label)
+        self._add_person(name, kin.gender)
+        self._subject = _Subject((name,), (), stop, "third")
+        return stop
 
     def _choice(self, at: int, end: int) -> int:
         """Read ``swimming it is``, ``Dublin it is``."""
@@ -871,11 +894,11 @@ class StatementReader:
     def _is_bare_relative(self, at: int, low: str) -> bool:
         """Return True for a relative without "my" that opens a sentence: ``Mum lives in Leeds``, ``dogs are ...``."""
         kin = self._grammar.kin.get(low)
-        if kin is None or kin.family in self._words["friend_families"]:
+        if kin is None or (kin.family in self._words["friend_families"] and not self._text.is_name(at + 1)):
             return False
         is_start = at in self._starts or self._text.low(at - 1) == "and"
         if self._text.is_name(at + 1):
-            is_plain = self._text.words[at][0].islower() or low in self._words["titled_kin"]
+            is_plain = self._text.words[at][0].islower() or low not in self._words["clerical_titles"]
             after = self._text.name_end(at + 1, min(len(self._lows), at + 1 + MAX_NAME_WORDS))
             return is_start and is_plain and (self._is_verb(after) or self._text.low(after) in {"in", "at", "'s"})
         is_start |= self._text.words[at][0].isupper() and self._text.low(at - 1) in {",", "then", "now", "but", "so"}
