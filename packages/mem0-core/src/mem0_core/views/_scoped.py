@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
+from mem0_core.flow import Flow
 from mem0_core.memory import AsyncMemory, Memory
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["MAX_ATTEMPTS", "ScopedView", "unit_vector"]
+
+T = TypeVar("T")
 
 MAX_ATTEMPTS = 3
 """Attempts of a write while other writers change the same memories."""
@@ -50,6 +53,12 @@ class ScopedView:
     def scope(self) -> Scope:
         """Owner of the view."""
         return self._scope
+
+    def _run(self, flow: Flow[T]) -> T:
+        return self._memory._run(flow)
+
+    async def _arun(self, flow: Flow[T]) -> T:
+        return await self._memory._arun(flow)
 
 
 def unit_vector(vector: Sequence[float], dims: int) -> NDArray[np.float32]:
