@@ -28,8 +28,7 @@ from mem0_core.domain.timestamps import parse_date, parse_timestamp
 from mem0_core.domain.trust import parse_origin, parse_trust
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.memory_relations import extract_memory_relations
-from mem0_core.ingest.relations import sync_projections
+from mem0_core.ingest.relations import extract_memory_relations, sync_projections
 from mem0_core.interfaces import Ports
 from mem0_core.language.messages import check_metadata
 from mem0_core.recall.embedding import embed_texts, embedding_space_of

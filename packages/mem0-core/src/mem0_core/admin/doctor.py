@@ -17,7 +17,7 @@ from mem0_core.admin.verify import verify
 from mem0_core.domain.records import Event, MemoryItem, RelationChange
 from mem0_core.errors import ModelError, StoreError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.memory_relations import extract_memory_relations
+from mem0_core.ingest.relations import extract_memory_relations
 from mem0_core.interfaces.maintenance import (
     OrphanedRelation,
     ProgressCallback,

@@ -23,16 +23,8 @@ from mem0_core.ingest._facts import (
     plan_changes,
 )
 from mem0_core.ingest._node_matching import Mentions
-from mem0_core.ingest._open_relations import plan_later_endings
 from mem0_core.ingest._relation_plan import collect_entity_names, collect_entity_types
-from mem0_core.ingest.relations import (
-    add_names,
-    find_replaced_names,
-    introduce_speaker,
-    load_neighborhood,
-    plan_graph_changes,
-    read_messages,
-)
+from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes, resolve_statements
 from mem0_core.ingest.request import AddRequest, IngestResult
 from mem0_core.interfaces import GraphMemory, Ports, Reply
 from mem0_core.language import rule_extractor as rules
@@ -42,7 +34,6 @@ from mem0_core.llm.ask import ask_with_repair, check_usable, collect_skipped
 from mem0_core.llm.graph_prompts import fused_messages
 from mem0_core.llm.graph_replies import Fused, FusedItem, FusedReply, fused_key, read_fused, split_fused
 from mem0_core.llm.prompts import NO_CONTEXT, Context
-from mem0_core.recall.aliases import load_aliases
 from mem0_core.recall.embedding import embed_texts
 
 if TYPE_CHECKING:
@@ -139,18 +130,15 @@ def _plan_relations(
     ports: Ports, graph: GraphMemory, request: AddRequest, reply: Fused, shown: Sequence[Relation]
 ) -> Flow[tuple[RelationChange, ...]]:
     """Return the changes of the graph, merged as in the staged pipeline."""
-    introduced = introduce_speaker(request.messages, request.scope)
-    aliases = yield from load_aliases(ports, request.scope, introduced.relations)
-    stated = aliases.resolve_triplets(add_names(reply.relations, introduced))
-    mentions = Mentions(collect_entity_names(stated), stated, collect_entity_types(reply.entities))
-    known = yield from load_neighborhood(ports, graph, request.scope, mentions, ())
-    outdated = (*reply.outdated, *find_replaced_names(known.relations, introduced))
-    known = dataclasses.replace(known, relations=tuple(dict.fromkeys((*shown, *known.relations))))
     relation_input = request.to_relation_input()
-    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
-    later = plan_later_endings(stated, read, relation_input.messages, known.nodes)
+    statements = yield from resolve_statements(ports, relation_input, reply.relations)
+    mentions = Mentions(
+        collect_entity_names(statements.triplets), statements.triplets, collect_entity_types(reply.entities)
+    )
+    known = yield from load_neighborhood(ports, graph, request.scope, mentions, ())
+    known = dataclasses.replace(known, relations=tuple(dict.fromkeys((*shown, *known.relations))))
     return (
         yield from plan_graph_changes(
-            ports, relation_input, known, reply.entities, stated, outdated, reply.refined, later
+            ports, relation_input, statements, known, reply.entities, reply.outdated, reply.refined
         )
     )

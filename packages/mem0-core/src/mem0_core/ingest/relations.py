@@ -12,11 +12,13 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.bounds import MAX_NEW_NAMES, MAX_RELATIONS, MAX_RULE_TEXT_CHARS, MAX_STATEMENTS
 from mem0_core.domain.records import (
     Entity,
     Event,
     LaggingProjection,
+    MemoryItem,
     Message,
     Relation,
     RelationChange,
@@ -48,7 +50,7 @@ from mem0_core.ingest._relation_plan import (
     collect_entity_types,
     merge_relations,
 )
-from mem0_core.ingest.request import RelationInput
+from mem0_core.ingest.request import RelationInput, stored_messages
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.families import families_of_noun, load_families
@@ -87,10 +89,11 @@ __all__ = [
     "StatementLog",
     "embed_changes",
     "extract_from_message",
+    "extract_memory_relations",
     "extract_relations",
     "load_neighborhood",
     "plan_graph_changes",
-    "read_messages",
+    "resolve_statements",
     "sync_projections",
 ]
 
@@ -135,24 +138,38 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
     entities, unnamed = yield from extract_entities(
         graph, relation_input.text, relation_input.scope, relation_input.bad_reply, relation_input.context
     )
-    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
-    if not entities and not introduced.relations:
+    if not entities and not introduce_speaker(relation_input.messages, relation_input.scope).relations:
         return (), unnamed
     stated, unconnected = (yield from relate_entities(graph, relation_input, entities)) if entities else ((), ())
-    aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
-    triplets = aliases.resolve_triplets(add_names(stated, introduced))
-    names = [*(entity.name for entity in entities), *collect_entity_names(triplets)]
-    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
-    endings = [ending for _, found in read for ending in found.ended]
-    mentions = Mentions(names, triplets, collect_entity_types(entities), _find_changed(endings))
+    statements = yield from resolve_statements(ports, relation_input, stated)
+    names = [*(entity.name for entity in entities), *collect_entity_names(statements.triplets)]
     known = yield from load_neighborhood(
-        ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
+        ports, graph, relation_input.scope, statements.mentions(names, entities), statements.sentences
     )
-    (outdated, unclear), (refined, unrefined) = yield from _find_superseded(graph, relation_input, triplets, known)
-    outdated = (*outdated, *find_replaced_names(known.relations, introduced))
-    later = plan_later_endings(triplets, read, relation_input.messages, known.nodes)
-    changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, refined, later)
-    return changes, (*unnamed, *unconnected, *unclear, *unrefined, *_report_cuts(read, relation_input))
+    (outdated, unclear), (refined, unrefined) = yield from _find_superseded(
+        graph, relation_input, statements.triplets, known
+    )
+    changes = yield from plan_graph_changes(ports, relation_input, statements, known, entities, outdated, refined)
+    return changes, (*unnamed, *unconnected, *unclear, *unrefined, *_report_cuts(statements.read, relation_input))
+
+
+def extract_memory_relations(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
+    """Return the graph changes of one memory, for a plan that changes only this memory.
+
+    The relations are valid from the time of the memory.
+
+    Raises:
+        ModelError: a model call failed.
+    """
+    if ports.graph is None:
+        return ()
+    at = item.updated_at or item.created_at
+    message = Message(item.role or "user", item.text, name=item.actor_id, timestamp=at)
+    changes, _ = yield from extract_relations(ports, ports.graph, RelationInput(item.scope, stored_messages([message])))
+    return tuple(
+        dataclasses.replace(change, change_indexes=(0,), message_indexes=(), effective_at=change.effective_at or at)
+        for change in changes
+    )
 
 
 # --- one shot ----------------------------------------------------------------------------------------------------
@@ -164,29 +181,22 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
     Rules find ended relations and the types of entities, where the text states them plainly.
     """
     stated, unread_lines = yield from _extract_triplets(graph, relation_input)
-    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
-    aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
-    triplets = aliases.resolve_triplets(add_names(stated, introduced))
-    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
-    skipped = (*unread_lines, *_report_cuts(read, relation_input))
-    endings = [ending for _, found in read for ending in found.ended]
+    statements = yield from resolve_statements(ports, relation_input, stated)
+    triplets, endings = statements.triplets, statements.endings
+    skipped = (*unread_lines, *_report_cuts(statements.read, relation_input))
     if not triplets and not endings:
         return (), skipped
     names = [*collect_entity_names(triplets), *(ending.source for ending in endings)]
-    entities = [entity for _, found in read for entity in found.entities]
-    mentions = Mentions(names, triplets, collect_entity_types(entities), _find_changed(endings))
+    entities = [entity for _, found in statements.read for entity in found.entities]
     known = yield from load_neighborhood(
-        ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
+        ports, graph, relation_input.scope, statements.mentions(names, entities), statements.sentences
     )
     outdated = [
         one.triplet
         for one in known.relations
         if not is_naming(one.triplet.relationship) and any(_is_ended_by(one.triplet, ending) for ending in endings)
     ]
-    outdated += find_replaced_names(known.relations, introduced)
-    later = plan_later_endings(triplets, read, relation_input.messages, known.nodes)
-    changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, (), later)
-    return changes, skipped
+    return (yield from plan_graph_changes(ports, relation_input, statements, known, entities, outdated, ())), skipped
 
 
 def _extract_triplets(
@@ -207,6 +217,46 @@ def _extract_triplets(
         key=triplet_key,
     )
     return reading.items, collect_skipped(reading, "triplets", relation_input.bad_reply)
+
+
+# --- statements of a conversation --------------------------------------------------------------------------------
+
+ReadMessages = list[tuple[int, rules.RuleExtraction]]
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """The relations of a conversation, under the names that their entities have now.
+
+    Attributes:
+        introduced: names that the speaker gives; they are among the relations.
+        read: extractions by rules, with the indexes of their messages.
+    """
+
+    triplets: Sequence[Triplet]
+    introduced: rules.RuleExtraction
+    read: ReadMessages
+
+    @property
+    def endings(self) -> list[rules.EndedRelation]:
+        """Relations that the messages end, by rules."""
+        return [ending for _, found in self.read for ending in found.ended]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [triplet.sentence for triplet in self.triplets]
+
+    def mentions(self, names: Sequence[str], entities: Iterable[Entity]) -> Mentions:
+        """Return the names with the statements about them; `entities` have their types."""
+        return Mentions(names, self.triplets, collect_entity_types(entities), _find_changed(self.endings))
+
+
+def resolve_statements(ports: Ports, relation_input: RelationInput, stated: Sequence[Triplet]) -> Flow[Statements]:
+    """Return the relations that a model found, those that rules read, and the names that the speaker gives."""
+    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
+    aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
+    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
+    return Statements(aliases.resolve_triplets(add_names(stated, introduced)), introduced, read)
 
 
 # --- names of the speaker ----------------------------------------------------------------------------------------
@@ -391,17 +441,22 @@ def find_refined(
 def plan_graph_changes(
     ports: Ports,
     relation_input: RelationInput,
+    statements: Statements,
     known: KnownGraph,
     entities: Sequence[Entity],
-    new: Sequence[Triplet],
     outdated: Sequence[Triplet],
     refined: Sequence[Refinement],
-    later: Sequence[RelationChange],
 ) -> Flow[tuple[RelationChange, ...]]:
-    """Step 5: return the changes of `merge_relations`, then those of `later`, with the vectors of new texts."""
+    """Step 5: return the changes of `merge_relations`, then those by later messages, with the vectors of new texts."""
     changes = merge_relations(
-        new, outdated, refined, known, types=collect_entity_types(entities), messages=relation_input.speaker_positions
+        statements.triplets,
+        (*outdated, *find_replaced_names(known.relations, statements.introduced)),
+        refined,
+        known,
+        types=collect_entity_types(entities),
+        messages=relation_input.speaker_positions,
     )
+    later = plan_later_endings(statements.triplets, statements.read, relation_input.messages, known.nodes)
     return (yield from embed_changes(ports, (*changes, *later), known.vectors))
 
 
@@ -430,9 +485,6 @@ def _stack_vectors(vectors: Mapping[str, NDArray[np.float32]], texts: Iterable[s
 
 
 # --- without a model ---------------------------------------------------------------------------------------------
-
-
-ReadMessages = list[tuple[int, rules.RuleExtraction]]
 
 
 def read_messages(relation_input: RelationInput) -> ReadMessages:
@@ -509,17 +561,17 @@ def _plan_by_rules(
     introduced = introduce_speaker(relation_input.messages, relation_input.scope)
     aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
     read = [(index, aliases.resolve_extraction(found)) for index, found in read]
-    triplets = [triplet for _, found in read for triplet in found.relations]
-    endings = [ending for _, found in read for ending in found.ended]
+    statements = Statements([triplet for _, found in read for triplet in found.relations], introduced, read)
+    endings = statements.endings
     names = [
-        *collect_entity_names(triplets),
+        *collect_entity_names(statements.triplets),
         *(name for ending in endings for name in (ending.source, ending.destination) if name),
     ]
-    sentences = [triplet.sentence for triplet in triplets]
-    sentences += [Triplet(end.source, end.relationship, end.destination or "").sentence for end in endings]
-    types = collect_entity_types(entity for _, found in read for entity in found.entities)
-    mentions = Mentions(names, triplets, types, _find_changed(endings))
-    known = yield from load_neighborhood(ports, graph, relation_input.scope, mentions, sentences)
+    sentences = [Triplet(end.source, end.relationship, end.destination or "").sentence for end in endings]
+    mentions = statements.mentions(names, (entity for _, found in read for entity in found.entities))
+    known = yield from load_neighborhood(
+        ports, graph, relation_input.scope, mentions, [*statements.sentences, *sentences]
+    )
     named, left = _unify_new_names(read, mentions, known, graph.options.threshold)
     open_relations = OpenRelations(known.relations)
     new_only = dataclasses.replace(known, relations=())
