@@ -12,8 +12,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity, Operation, Triplet, entity_key
 from mem0_core.interfaces import Reply, ToolCall
@@ -34,6 +32,7 @@ from mem0_core.llm.replies import (
     OperationReply,
     SourcedFactReply,
     StatedFact,
+    StrictModel,
     fact_key,
     operation_key,
     read_facts,
@@ -70,18 +69,14 @@ T = TypeVar("T")
 # --- schemas ---------------------------------------------------------------------------------------------------
 
 
-class _StrictModel(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class EntityReply(_StrictModel):
+class EntityReply(StrictModel):
     """A person or thing that the text names."""
 
     entity: str
     entity_type: str
 
 
-class RelationReply(_StrictModel):
+class RelationReply(StrictModel):
     """A statement of two entities."""
 
     source: str
@@ -89,38 +84,38 @@ class RelationReply(_StrictModel):
     destination: str
 
 
-class RefinedIdReply(_StrictModel):
+class RefinedIdReply(StrictModel):
     """A known relation, and its more specific relationship."""
 
     id: str
     relationship: str
 
 
-class EntitiesReply(_StrictModel):
+class EntitiesReply(StrictModel):
     """All entities of a text."""
 
     entities: list[EntityReply]
 
 
-class RelationsReply(_StrictModel):
+class RelationsReply(StrictModel):
     """All relations between the entities."""
 
     entities: list[RelationReply]
 
 
-class OutdatedReply(_StrictModel):
+class OutdatedReply(StrictModel):
     """The existing relations that no longer hold; an empty list if all do."""
 
     deletions: list[RelationReply]
 
 
-class RefinedReply(_StrictModel):
+class RefinedReply(StrictModel):
     """Existing relations with their more specific relationship; an empty list if there are none."""
 
     updates: list[RelationReply]
 
 
-class FusedReply(_StrictModel):
+class FusedReply(StrictModel):
     """Everything a conversation changes."""
 
     facts: list[SourcedFactReply]

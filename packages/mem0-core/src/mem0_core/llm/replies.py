@@ -48,6 +48,7 @@ __all__ = [
     "ScoresReply",
     "SourcedFactsReply",
     "StatedFact",
+    "StrictModel",
     "fact_key",
     "merge",
     "operation_key",
@@ -64,35 +65,33 @@ T = TypeVar("T")
 # --- schemas ---------------------------------------------------------------------------------------------------
 
 
-class FactsReply(BaseModel):
-    """The facts worth remembering; an empty list if there are none."""
+class StrictModel(BaseModel):
+    """A part of a reply, without further keys."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class FactsReply(StrictModel):
+    """The facts worth remembering; an empty list if there are none."""
 
     facts: list[str]
 
 
-class SourcedFactReply(BaseModel):
+class SourcedFactReply(StrictModel):
     """A fact, and the positions of the messages that it comes from."""
-
-    model_config = ConfigDict(extra="forbid")
 
     fact: str
     messages: list[int]
 
 
-class SourcedFactsReply(BaseModel):
+class SourcedFactsReply(StrictModel):
     """The facts worth remembering of several messages; an empty list if there are none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     facts: list[SourcedFactReply]
 
 
-class OperationReply(BaseModel):
+class OperationReply(StrictModel):
     """The operation on one memory, and the numbers of the facts that it settles."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     text: str
@@ -101,27 +100,21 @@ class OperationReply(BaseModel):
     old_memory: str | None = None
 
 
-class OperationsReply(BaseModel):
+class OperationsReply(StrictModel):
     """The operations on all memories."""
-
-    model_config = ConfigDict(extra="forbid")
 
     memory: list[OperationReply]
 
 
-class ScoreReply(BaseModel):
+class ScoreReply(StrictModel):
     """The relevance of one text to the query, from 0 to 10."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: int
     score: int
 
 
-class ScoresReply(BaseModel):
+class ScoresReply(StrictModel):
     """A score for every text."""
-
-    model_config = ConfigDict(extra="forbid")
 
     scores: list[ScoreReply]
 
