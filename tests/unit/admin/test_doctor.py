@@ -17,7 +17,9 @@ from mem0_core import Memory
 from mem0_core.cli import main
 from mem0_core.errors import ConfigError
 from mem0_core.stores.postgres.store import PostgresStore
-from mem0_core.stores.sql import maintenance as table_care
+from mem0_core.stores.sql.engine.steps import Steps
+from mem0_core.stores.sql.maintenance import TableReader
+from mem0_core.stores.sql.meta import read_embedding_space
 from mem0_core.stores.sqlite.maintenance import find_log_damage
 from mem0_core.testing import HashEmbedder
 from tests.support import MODES, MemoryDriver, Mode, open_memory, run_sql
@@ -371,16 +373,17 @@ def test_the_first_memory_may_come_while_the_doctor_looks(
     tmp_path: Path, truth: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is said of the embedder, and the vectors, are read one after the other, but as of one moment."""
-    told = table_care._read_embedding_space
+    run = TableReader.run
 
     with open_memory(tmp_path, config={"vector_store": {"provider": "faiss"}, **truth}) as memory:
 
-        def written_meanwhile(tables: table_care.TableReader) -> tuple[str, int] | None:
-            space = told(tables)
-            memory.add("I met Ben.", user_id="ann")
-            return space
+        def write_meanwhile(tables: TableReader, make_steps: Callable[[], Steps[Any]]) -> Any:
+            found = run(tables, make_steps)
+            if make_steps is read_embedding_space:
+                memory.add("I met Ben.", user_id="ann")
+            return found
 
-        monkeypatch.setattr(table_care, "_read_embedding_space", written_meanwhile)
+        monkeypatch.setattr(TableReader, "run", write_meanwhile)
         assert memory.doctor(repair=False)["findings"] == []
         monkeypatch.undo()
         assert len(memory.get_all(user_id="ann", limit=None)["results"]) == 1

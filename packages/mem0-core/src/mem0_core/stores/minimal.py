@@ -180,25 +180,7 @@ class MinimalMemoryStore:
         for given, capability in ((relations, "graph"), (lease, "queue"), (import_checkpoint, "import checkpoints")):
             if given:
                 _refuse(self.name, capability)
-        with self._lock:
-            records = self._open()
-            self._load_rows()
-            if embedding_space is not None:
-                check_embedding_space(records.embedding_space(), embedding_space)
-            targets = [self._find_target(change) for change in changes]
-            conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
-            if conflicts:
-                return CommitResult(conflicts=conflicts)
-            plan = _WritePlan(records, embedding_space[1] if embedding_space else 0, False)
-            applied = list(changes)
-            for place in write_order(changes):
-                session = self._last_session + 1 + (place if distinct_sessions else 0)
-                row = session * _ROWS_PER_SESSION + (0 if distinct_sessions else place)
-                applied[place] = plan.apply(changes[place], targets[place], self._last_seq + 1 + place, row)
-            self._last_seq += len(changes)
-            self._last_session += len(changes) if distinct_sessions else 1
-            self._write(plan.saved.values(), plan.removed.values(), embedding_space)
-            return CommitResult(applied=tuple(applied))
+        return self._commit(changes, embedding_space, distinct_sessions=distinct_sessions)
 
     def commit_updates(
         self,
@@ -211,21 +193,34 @@ class MinimalMemoryStore:
         """Write all updates by one call of the store's `write`, which is all or nothing."""
         if any(update.relations for update in updates):
             _refuse(self.name, "graph")
+        return self._commit([update.change for update in updates], embedding_space, rejects_duplicates=True)
+
+    def _commit(
+        self,
+        changes: Sequence[MemoryChange],
+        embedding_space: tuple[str, int] | None,
+        *,
+        distinct_sessions: bool = False,
+        rejects_duplicates: bool = False,
+    ) -> CommitResult:
         with self._lock:
             records = self._open()
             self._load_rows()
             if embedding_space is not None:
                 check_embedding_space(records.embedding_space(), embedding_space)
-            targets = [self._find_target(update.change) for update in updates]
-            if conflicts := tuple(index for index, target in enumerate(targets) if target is None):
+            targets = [self._find_target(change) for change in changes]
+            conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
+            if conflicts:
                 return CommitResult(conflicts=conflicts)
-            plan = _WritePlan(records, embedding_space[1] if embedding_space else 0, True)
-            applied = [
-                plan.apply(update.change, target, self._last_seq + 1 + place, 0)
-                for place, (update, target) in enumerate(zip(updates, targets, strict=True))
-            ]
-            self._last_seq += len(updates)
-            self._write(plan.saved.values(), (), embedding_space)
+            plan = _WritePlan(records, embedding_space[1] if embedding_space else 0, rejects_duplicates)
+            applied = list(changes)
+            for place in write_order(changes):
+                session = self._last_session + 1 + (place if distinct_sessions else 0)
+                row = session * _ROWS_PER_SESSION + (0 if distinct_sessions else place)
+                applied[place] = plan.apply(changes[place], targets[place], self._last_seq + 1 + place, row)
+            self._last_seq += len(changes)
+            self._last_session += len(changes) if distinct_sessions else 1
+            self._write(plan.saved.values(), plan.removed.values(), embedding_space)
             return CommitResult(applied=tuple(applied))
 
     def _find_target(self, change: MemoryChange) -> MemoryItem | None:

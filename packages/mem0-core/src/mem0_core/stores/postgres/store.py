@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from mem0_core.domain.records import Event, HistoryEvent, MemoryChange, MemoryItem, RelationChange, Scope, same_fact_key
 from mem0_core.errors import ConfigError
-from mem0_core.interfaces import ChangeFeed, GraphStore, JobQueue, Lexicon, MergeLedger, MessageLog, SpaceLedger
+from mem0_core.interfaces import GraphStore, Job, JobQueue, Lexicon
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.postgres.archive import PostgresArchive
@@ -29,18 +29,15 @@ from mem0_core.stores.postgres.lexicon import (
     refresh_words,
 )
 from mem0_core.stores.postgres.maintenance import PostgresMaintenance
-from mem0_core.stores.postgres.queue import PostgresJobQueue
 from mem0_core.stores.postgres.schema import DEFAULT_PARTITIONS, Layout, TableLayout, migrate
 from mem0_core.stores.postgres.vectors import PostgresVectors
 from mem0_core.stores.sql.changes.memories import Cause, event_values
 from mem0_core.stores.sql.engine.dialect import Condition
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, write_method
-from mem0_core.stores.sql.feed import SqlChangeFeed, latest_time_sql
-from mem0_core.stores.sql.graph.merges import SqlMerges
-from mem0_core.stores.sql.messages import SqlMessageLog
+from mem0_core.stores.sql.feed import latest_time_sql
+from mem0_core.stores.sql.queue import SqlJobQueue
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, history_values, pages, scope_ids, session_number
 from mem0_core.stores.sql.schema import EVENT_COLUMNS, HISTORY_COLUMNS
-from mem0_core.stores.sql.spaces import SqlSpaceLedger
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS
 
@@ -134,11 +131,7 @@ class PostgresStore(SqlStore):
         self._open(TableLayout(layout, partitions, halfvec))
         self.memory_vectors = PostgresVectors(db, MEMORY_VECTORS)
         self.graph: GraphStore = PostgresGraph(db)
-        self.merges: MergeLedger = SqlMerges(db)
-        self.message_log: MessageLog = SqlMessageLog(db)
-        self.feed: ChangeFeed = SqlChangeFeed(db)
-        self.spaces: SpaceLedger = SqlSpaceLedger(db)
-        self.jobs: JobQueue = PostgresJobQueue(db)
+        self.jobs: JobQueue = _PostgresJobQueue(db)
         self.lexicon: Lexicon = PostgresLexicon(db)
         self.archive: Archive = PostgresArchive(db)
         self.maintenance: StoreMaintenance = PostgresMaintenance(db)
@@ -247,3 +240,16 @@ class _PostgresMemoryWriter:
             " WHERE part = ? AND row = ?",
             (*words, partition_key(item.scope), row),
         )
+
+
+class _PostgresJobQueue(SqlJobQueue):
+    """A `JobQueue` with async methods."""
+
+    ahas_ready_job: Any
+    alease_ready: Any
+
+    async def alease(self, worker: str, *, seconds: float, limit: int = 1) -> list[Job]:
+        jobs: list[Job] = []
+        if await self.ahas_ready_job():
+            jobs = await self.alease_ready(worker, seconds=seconds, limit=limit)
+        return jobs

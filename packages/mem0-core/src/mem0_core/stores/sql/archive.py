@@ -22,11 +22,11 @@ from mem0_core.stores.sql.engine.steps import (
 )
 from mem0_core.stores.sql.meta import begin_epoch, read_meta, set_meta
 from mem0_core.stores.sql.rows import placeholders, scope_from_ids
+from mem0_core.stores.sql.schema import VECTOR_TABLES
 
-__all__ = ["ARCHIVED_TABLES", "VECTOR_TABLES", "SqlArchive", "record_scope"]
+__all__ = ["ARCHIVED_TABLES", "SqlArchive", "record_scope"]
 
-VECTOR_TABLES = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
-"""Tables of the vectors of sections that do not contain them."""
+_VECTOR_TABLES: Mapping[str, str] = {str(table): vectors for table, vectors in VECTOR_TABLES.items()}
 
 ARCHIVED_TABLES = (*(section.name for section in SECTIONS), *VECTOR_TABLES.values())
 
@@ -141,14 +141,14 @@ class SqlArchive(StepMethods):
     def _source(self, section: Section) -> str:
         """Return the tables of a section's columns: ``t``, the vectors ``v`` and the features ``s``."""
         source, same = f"{section.name} AS t", self._dialect.same_part
-        if section.name in VECTOR_TABLES:
-            source += f" LEFT JOIN {VECTOR_TABLES[section.name]} AS v ON {same('v', 't')}v.row = t.row"
+        if section.name in _VECTOR_TABLES:
+            source += f" LEFT JOIN {_VECTOR_TABLES[section.name]} AS v ON {same('v', 't')}v.row = t.row"
         if section.name == "memories":
             source += f" LEFT JOIN sketches AS s ON {same('s', 't')}s.row = t.row"
         return source
 
     def _column(self, section: Section, column: str) -> str:
-        if section.name in VECTOR_TABLES and column in ("vector", "session"):
+        if section.name in _VECTOR_TABLES and column in ("vector", "session"):
             return f"{column[0]}.{column}"
         if (section.name, column) == ("history", "place"):
             return f"t.{self._dialect.insertion_order}"
@@ -198,7 +198,7 @@ class SqlArchive(StepMethods):
             yield from execute("DELETE FROM events")  # an emptied store has one of that
         yield from set_meta("migration", progress.to_json())
         rows = [dict(zip(section.columns, record, strict=True)) for record in records]
-        vectors = VECTOR_TABLES.get(section.name)
+        vectors = _VECTOR_TABLES.get(section.name)
         columns = [c for c in section.columns if vectors is None or c not in ("vector", "session")]
         values = [[self._to_stored(section, column, row[column]) for column in columns] for row in rows]
         yield from self._insert_rows(section, columns, rows, values)

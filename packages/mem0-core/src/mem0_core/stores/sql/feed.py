@@ -29,7 +29,7 @@ class SqlChangeFeed(StepMethods):
     def changes(self, scope: Scope | None, *, after: int, limit: int) -> Steps[list[ChangeEvent]]:
         dialect = self._dialect
         yield from dialect.set_scope(scope)
-        where, values = dialect.in_scope(scope) if scope else ("true", [])
+        where, values = dialect.in_scope(scope)
         reach: list[Any] = []
         if scope is None or scope.user_id is None:  # a user is one partition, where numbers become visible in order
             safe = yield from dialect.safe_read_seq()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from mem0_core.domain.records import Axis, HistoryRow, Message, RelationChange, Scope, Triplet, Trust, entity_key
 from mem0_core.domain.trust import trust_name
@@ -21,18 +20,17 @@ from mem0_core.stores.sql.engine.steps import (
     fetch_rows,
     write_method,
 )
+from mem0_core.stores.sql.graph.reader import edges_with_nodes
 from mem0_core.stores.sql.graph.writer import GraphWriter
 from mem0_core.stores.sql.messages import find_message_rows, insert_unique_messages
 from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sql.rows import chunks, placeholders, scope_from_ids
-from mem0_core.stores.sql.schema import HISTORY_COLUMNS
+from mem0_core.stores.sql.schema import HISTORY_COLUMNS, VECTOR_TABLES
 
-__all__ = ["LAST_SEQ_SQL", "ORPHAN_CONDITIONS", "VECTOR_TABLES", "SqlMaintenance", "TableReader"]
+__all__ = ["LAST_SEQ_SQL", "ORPHAN_CONDITIONS", "SqlMaintenance", "TableReader"]
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
-
-VECTOR_TABLES: dict[VectorTable, str] = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
-"""Table with the vectors of each table."""
 
 _PAGE_ROWS = 500  # rows read at once
 
@@ -66,14 +64,18 @@ class TableReader:
         self._engine = engine
         self.dialect = engine.dialect
 
-    def fetch_rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Return the rows of a statement."""
+    def run(self, make_steps: Callable[[], Steps[T]]) -> T:
+        """Run steps over the rows of all scopes."""
 
-        def steps() -> Steps[list[Row]]:
+        def steps() -> Steps[T]:
             yield from self.dialect.set_scope(None)
-            return (yield from fetch_rows(sql, values))
+            return (yield from make_steps())
 
         return self._engine.run(steps, "read")
+
+    def fetch_rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return the rows of a statement."""
+        return self.run(lambda: fetch_rows(sql, values))
 
 
 class SqlMaintenance(SqlSubjects):
@@ -157,7 +159,8 @@ class SqlMaintenance(SqlSubjects):
         for page in chunks(rows):
             among = f"t.row IN ({placeholders(page)})"
             if table == "edges":
-                sql = f"SELECT t.row, s.name, t.relationship, d.name FROM {_edges_with_nodes(tables)} WHERE {among}"
+                source = edges_with_nodes(tables.dialect, "t")
+                sql = f"SELECT t.row, s.name, t.relationship, d.name FROM {source} WHERE {among}"
                 found += [(row, Triplet(*parts).sentence) for row, *parts in tables.fetch_rows(sql, page)]
             else:
                 column = "text" if table == "memories" else "name"
@@ -171,7 +174,7 @@ class SqlMaintenance(SqlSubjects):
             yield StoreIssue("counter", f"the change counter is {counted}, but the last change is {last}")
 
     def _check_vectors(self, tables: TableReader) -> Iterator[StoreIssue]:
-        space = _read_embedding_space(tables)
+        space = tables.run(read_embedding_space)
         for table, vectors in VECTOR_TABLES.items():
             sql = (
                 f"SELECT t.row FROM {table} AS t"
@@ -215,7 +218,7 @@ class SqlMaintenance(SqlSubjects):
         tables = self._tables
         where, values = tables.dialect.in_exact_scope(scope, "t")
         sql = (
-            f"SELECT 1 FROM {_edges_with_nodes(tables)} WHERE {where} AND t.relationship = ?"
+            f"SELECT 1 FROM {edges_with_nodes(tables.dialect, 't')} WHERE {where} AND t.relationship = ?"
             " AND (s.row = ? OR s.key = ?) AND (d.row = ? OR d.key = ?) LIMIT 1"
         )
         # No node has the row 0.
@@ -269,7 +272,7 @@ class SqlMaintenance(SqlSubjects):
 
     def count_records(self, scope: Scope | None) -> dict[str, Any]:
         with self._snapshot() as tables:
-            where, values = _scope_condition(tables, scope)
+            where, values = tables.dialect.in_scope(scope, "t")
 
             def one(columns: str, table: str, condition: str = "true") -> Row:
                 return tables.fetch_rows(f"SELECT {columns} FROM {table} AS t WHERE {where} AND {condition}", values)[0]
@@ -297,7 +300,7 @@ class SqlMaintenance(SqlSubjects):
                 "jobs": {state: count("jobs", f"t.state = '{state}'") for state in ("waiting", "failed")},
             }
             if scope is None:
-                name, dims = _read_embedding_space(tables) or (None, None)
+                name, dims = tables.run(read_embedding_space) or (None, None)
                 totals["embedder"] = {"name": name, "dims": dims}
                 [(totals["changes"], totals["schema"])] = tables.fetch_rows(
                     f"SELECT {self.last_seq_sql}, {self.schema_version_sql}"
@@ -369,11 +372,6 @@ def _check_orphans(tables: TableReader) -> Iterator[StoreIssue]:
             yield StoreIssue("stray", f"{count} rows of {table} refer to missing rows", table)
 
 
-def _read_embedding_space(tables: TableReader) -> tuple[str, int] | None:
-    found = tables.fetch_rows("SELECT value FROM meta WHERE key = 'space'")
-    return tuple(json.loads(found[0][0])) if found else None
-
-
 # --- everything, as JSON -----------------------------------------------------------------------------------------
 
 _ID_COLUMNS = ("user_id", "agent_id", "run_id")
@@ -386,11 +384,11 @@ def _read_memories(tables: TableReader, scope: Scope | None) -> Iterator[dict[st
     columns = _qualified_columns(*_ID_COLUMNS, *_MEMORY_COLUMNS, *_FLAG_COLUMNS, id="t.id", memory="t.text")
     for page in _read_pages(tables, columns, "memories AS t", scope):
         history = _read_history(tables, [one["id"] for _, one in page])
-        heard = _read_grouped(tables, "memory", "message", "sources", [row for row, _ in page])
+        messages = _read_grouped(tables, "memory", "message", "sources", [row for row, _ in page])
         for row, one in page:
             one |= {"metadata": tables.dialect.from_json(one["metadata"]), "pinned": bool(one["pinned"])}
             one["trust"] = trust_name(Trust(one["trust"]))
-            yield {"kind": "memory", **one, "history": history.get(one["id"], []), "messages": heard.get(row, [])}
+            yield {"kind": "memory", **one, "history": history.get(one["id"], []), "messages": messages.get(row, [])}
 
 
 def _read_messages(tables: TableReader, scope: Scope | None) -> Iterator[dict[str, Any]]:
@@ -414,12 +412,12 @@ def _read_relations(tables: TableReader, scope: Scope | None) -> Iterator[dict[s
     ends = {"source": "s.name", "relationship": "t.relationship", "destination": "d.name"}
     ends |= {"source_id": "t.source", "destination_id": "t.destination"}
     columns = {**_qualified_columns(*_ID_COLUMNS, id="t.row"), **ends, **_qualified_columns(*_RELATION_COLUMNS)}
-    for page in _read_pages(tables, columns, _edges_with_nodes(tables), scope):
+    for page in _read_pages(tables, columns, edges_with_nodes(tables.dialect, "t"), scope):
         rows = [row for row, _ in page]
-        said = _read_evidence(tables, rows)
-        heard = _read_grouped(tables, "t.row", "h.message", _edges_with_messages(tables), rows)
+        evidence = _read_evidence(tables, rows)
+        messages = _read_grouped(tables, "t.row", "h.message", _edges_with_messages(tables), rows)
         for row, one in page:
-            yield {"kind": "relation", **one, **said.get(row, _NO_EVIDENCE), "messages": heard.get(row, [])}
+            yield {"kind": "relation", **one, **evidence.get(row, _NO_EVIDENCE), "messages": messages.get(row, [])}
 
 
 _NO_EVIDENCE: Mapping[str, list[str]] = {"evidence": [], "withdrawn": []}
@@ -470,7 +468,7 @@ def _read_history(tables: TableReader, memory_ids: Sequence[str]) -> dict[str, l
 
 def _count_events(tables: TableReader, scope: Scope | None) -> dict[str, int]:
     """Return the number of changes of each kind, of the memories of a scope or of all."""
-    where, values = _scope_condition(tables, scope)
+    where, values = tables.dialect.in_scope(scope, "t")
     those = f" WHERE memory_id IN (SELECT t.id FROM memories AS t WHERE {where})" if scope is not None else ""
     return dict(tables.fetch_rows(f"SELECT event, count(*) FROM history{those} GROUP BY event ORDER BY event", values))
 
@@ -482,7 +480,7 @@ def _read_pages(
     tables: TableReader, columns: Mapping[str, str], source: str, scope: Scope | None
 ) -> Iterator[list[tuple[int, dict[str, Any]]]]:
     """Yield pages of a table's rows in a scope, in order: each row with its columns that are not NULL."""
-    where, values = _scope_condition(tables, scope)
+    where, values = tables.dialect.in_scope(scope, "t")
     sql = (
         f"SELECT t.row, {', '.join(columns.values())} FROM {source}"
         f" WHERE {where} AND t.row > ? ORDER BY t.row LIMIT {_PAGE_ROWS}"
@@ -500,18 +498,6 @@ def _read_grouped(tables: TableReader, of: str, column: str, source: str, rows: 
     for row, value in tables.fetch_rows(sql, rows):
         found.setdefault(row, []).append(value)
     return found
-
-
-def _scope_condition(tables: TableReader, scope: Scope | None) -> tuple[str, list[Any]]:
-    return ("true", []) if scope is None else tables.dialect.in_scope(scope, "t")
-
-
-def _edges_with_nodes(tables: TableReader) -> str:
-    """Return the SQL of relations with both of their nodes."""
-    return (
-        f"edges AS t JOIN nodes AS s ON {tables.dialect.same_part('s', 't')}s.row = t.source"
-        f" JOIN nodes AS d ON {tables.dialect.same_part('d', 't')}d.row = t.destination"
-    )
 
 
 def _edges_with_messages(tables: TableReader) -> str:

@@ -171,7 +171,7 @@ class SqlJobQueue(StepMethods):
     @read_method
     def list_jobs(self, scope: Scope | None = None) -> Steps[list[Job]]:
         yield from self._dialect.set_scope(scope)
-        where, values = self._dialect.in_scope(scope, "j") if scope else ("true", [])
+        where, values = self._dialect.in_scope(scope, "j")
         return (yield from self._select(where, values))
 
     @read_method

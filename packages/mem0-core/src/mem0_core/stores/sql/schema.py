@@ -6,14 +6,16 @@ PostgreSQL puts a column ``part`` in front of every key and finds the rows of ex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mem0_core._system.records import dataclass
+from mem0_core.interfaces.maintenance import VectorTable
 
 __all__ = [
     "EVENT_COLUMNS",
     "HISTORY_COLUMNS",
     "TABLES",
+    "VECTOR_TABLES",
     "Ddl",
     "feed_script",
     "feedback_script",
@@ -49,6 +51,9 @@ TABLES = (
     *("space_writes", "space_members", "spaces"),
 )
 """All tables but `meta`; a table comes before those it refers to."""
+
+VECTOR_TABLES: Mapping[VectorTable, str] = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
+"""Table with the vectors of the rows of a table."""
 
 
 @dataclass(frozen=True, slots=True)

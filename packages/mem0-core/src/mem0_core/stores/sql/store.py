@@ -20,12 +20,16 @@ from mem0_core.domain.records import (
     Triplet,
 )
 from mem0_core.interfaces import (
+    ChangeFeed,
     CommitResult,
     EmbeddedItem,
     Lease,
+    MergeLedger,
+    MessageLog,
     OnConflict,
     PlannedUpdate,
     RetractionResult,
+    SpaceLedger,
     Summary,
 )
 from mem0_core.stores.sql.changes.memories import (
@@ -44,11 +48,12 @@ from mem0_core.stores.sql.changes.memories import (
 from mem0_core.stores.sql.changes.retraction import Retraction
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
-from mem0_core.stores.sql.feed import insert_scope_event
+from mem0_core.stores.sql.feed import SqlChangeFeed, insert_scope_event
 from mem0_core.stores.sql.graph.erasure import erase_graph
-from mem0_core.stores.sql.graph.merges import erase_merges
+from mem0_core.stores.sql.graph.merges import SqlMerges, erase_merges
+from mem0_core.stores.sql.graph.reader import edges_with_nodes
 from mem0_core.stores.sql.graph.writer import GraphWriter
-from mem0_core.stores.sql.messages import insert_messages, insert_summary
+from mem0_core.stores.sql.messages import SqlMessageLog, insert_messages, insert_summary
 from mem0_core.stores.sql.meta import (
     begin_epoch,
     claim_embedding_space,
@@ -69,7 +74,7 @@ from mem0_core.stores.sql.rows import (
     write_order,
 )
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS, TABLES
-from mem0_core.stores.sql.spaces import SPACE_TABLES
+from mem0_core.stores.sql.spaces import SPACE_TABLES, SqlSpaceLedger
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS, SqlVectors
 
 if TYPE_CHECKING:
@@ -93,6 +98,10 @@ class SqlStore(SqlVectors):
     def __init__(self, db: Engine, writer: MemoryWriter) -> None:
         super().__init__(db, MEMORY_VECTORS)
         self._writer = writer
+        self.merges: MergeLedger = SqlMerges(db)
+        self.message_log: MessageLog = SqlMessageLog(db)
+        self.feed: ChangeFeed = SqlChangeFeed(db)
+        self.spaces: SpaceLedger = SqlSpaceLedger(db)
 
     # --- differences between databases -------------------------------------------------------------------------------
 
@@ -451,7 +460,7 @@ class SqlStore(SqlVectors):
         return select_memories(self._dialect, tail, values)
 
     def _condition(self, scope: Scope | None, filter: Filter | None) -> Condition:
-        where, values = self._dialect.in_scope(scope) if scope else ("true", [])
+        where, values = self._dialect.in_scope(scope)
         if filter is not None:
             condition, more = self._dialect.matches(filter)
             where, values = f"{where} AND {condition}", values + more
@@ -483,11 +492,7 @@ def _read_embedded_items(dialect: Dialect) -> Steps[list[EmbeddedItem]]:
     items += (EmbeddedItem("past", *row) for row in past)
     nodes = yield from fetch_rows("SELECT row, seq, name FROM nodes ORDER BY row")
     items += (EmbeddedItem("node", *row) for row in nodes)
-    same = dialect.same_part
-    relations = yield from fetch_rows(
-        "SELECT e.row, e.seq, s.name, e.relationship, d.name FROM edges AS e"
-        f" JOIN nodes AS s ON {same('s', 'e')}s.row = e.source"
-        f" JOIN nodes AS d ON {same('d', 'e')}d.row = e.destination ORDER BY e.row"
-    )
+    sql = f"SELECT e.row, e.seq, s.name, e.relationship, d.name FROM {edges_with_nodes(dialect)} ORDER BY e.row"
+    relations = yield from fetch_rows(sql)
     items += (EmbeddedItem("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in relations)
     return items

@@ -60,7 +60,9 @@ class SQLiteDialect:
             return np.empty((0, 0), dtype=np.float32)
         return np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
 
-    def in_scope(self, scope: Scope, table: str = "", *, by_row: bool = False) -> Condition:
+    def in_scope(self, scope: Scope | None, table: str = "", *, by_row: bool = False) -> Condition:
+        if scope is None:
+            return "true", []
         prefix = f"{'+' if by_row else ''}{f'{table}.' if table else ''}"  # a plus sign keeps a column's index unused
         return " AND ".join(f"{prefix}{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
 

@@ -1,6 +1,6 @@
 """Tables of a SQLite store. The version of a file is its ``user_version``.
 
-A file that holds tables of another program (`foreign_file`) is never migrated.
+A file that holds tables of another program (`_layout`) is never migrated.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ from mem0_core.stores.sqlite._file_access import (
     refuse_emptied_file,
     writable_uri,
 )
+from mem0_core.stores.sqlite._layout import refuse_foreign_file
 from mem0_core.stores.sqlite.dialect import SQLITE, SealedDialect, SQLiteDialect
 from mem0_core.stores.sqlite.encryption.sealed_tables import create_views, rewrite
 from mem0_core.stores.sqlite.encryption.vault import Vault, take_failure
 from mem0_core.stores.sqlite.filters import casefold
-from mem0_core.stores.sqlite.foreign_file import refuse_foreign_file
 
 __all__ = ["Database", "drive"]
 

@@ -10,35 +10,26 @@ from typing import Any, Literal
 from mem0_core.domain.records import Event, HistoryEvent, MemoryItem, Scope, same_fact_key
 from mem0_core.errors import StoreError
 from mem0_core.interfaces import (
-    ChangeFeed,
     GraphStore,
     JobQueue,
     Lexicon,
-    MergeLedger,
-    MessageLog,
     RetractionResult,
-    SpaceLedger,
 )
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.keys import KeyProvider
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.sql.changes.memories import Cause, insert_event, record_change
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, insert_sql
-from mem0_core.stores.sql.feed import SqlChangeFeed
-from mem0_core.stores.sql.graph.merges import SqlMerges
 from mem0_core.stores.sql.graph.reader import SqlGraph
-from mem0_core.stores.sql.messages import SqlMessageLog
 from mem0_core.stores.sql.queue import SqlJobQueue
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, scope_ids, session_number
-from mem0_core.stores.sql.spaces import SqlSpaceLedger
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS, SqlVectors
-from mem0_core.stores.sqlite._layout import refuse_other_layout, split_statements
+from mem0_core.stores.sqlite._layout import refuse_foreign, refuse_other_layout, split_statements
 from mem0_core.stores.sqlite.archive import SQLiteArchive
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
 from mem0_core.stores.sqlite.encryption.files import check_keys, encrypt_file, has_rows, is_encrypted
 from mem0_core.stores.sqlite.encryption.vault import Vault
-from mem0_core.stores.sqlite.foreign_file import refuse_foreign
 from mem0_core.stores.sqlite.lexicon import (
     SQLiteLexicon,
     clear_word_index,
@@ -87,10 +78,6 @@ class SQLiteStore(SqlStore):
         super().__init__(db, _SQLiteMemoryWriter(db))
         self.path = db.path
         self.graph: GraphStore = SqlGraph(db, SqlVectors(db, NODE_VECTORS), SqlVectors(db, EDGE_VECTORS))
-        self.merges: MergeLedger = SqlMerges(db)
-        self.message_log: MessageLog = SqlMessageLog(db)
-        self.feed: ChangeFeed = SqlChangeFeed(db)
-        self.spaces: SpaceLedger = SqlSpaceLedger(db)
         self.jobs: JobQueue = SqlJobQueue(db)
         self.lexicon: Lexicon = SQLiteLexicon(db)
         self.maintenance: StoreMaintenance = SQLiteMaintenance(db)

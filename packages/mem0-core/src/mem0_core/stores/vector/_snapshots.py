@@ -87,10 +87,9 @@ class Snapshot:
     def load(self) -> tuple[HnswIndex, ChangePosition] | None:
         """Read the graph and its position; None if there is no valid snapshot (the reason is logged)."""
         try:
-            manifest = _Manifest(**json.loads(self._manifest_path.read_bytes()))
-            index, rows = self._folder / f"{manifest.file}.hnsw", self._folder / f"{manifest.file}.rows"
-            if (_length(index, rows), _checksum(index, rows)) != (manifest.length, manifest.checksum):
-                raise ValueError("its checksum does not match")
+            manifest, index, rows = self._read_manifest()
+            if (damage := _find_damage(manifest, index, rows)) is not None:
+                raise ValueError(damage)
             graph = HnswIndex(
                 manifest.dims,
                 import_faiss().read_index(str(index)),
@@ -119,17 +118,16 @@ class Snapshot:
     def damage(self) -> str | None:
         """Describe the damage of the files; None if they match the manifest."""
         try:
-            manifest = _Manifest(**json.loads(self._manifest_path.read_bytes()))
-            index, rows = self._folder / f"{manifest.file}.hnsw", self._folder / f"{manifest.file}.rows"
-            if (length := _length(index, rows)) != manifest.length:
-                return f"its files have {length} bytes, its manifest says {manifest.length}"
-            if _checksum(index, rows) != manifest.checksum:
-                return "its checksum does not match"
+            return _find_damage(*self._read_manifest())
         except FileNotFoundError as error:
             return f"{Path(str(error.filename)).name} is missing"
         except (OSError, ValueError, TypeError) as error:
             return f"its manifest cannot be read ({error})"
-        return None
+
+    def _read_manifest(self) -> tuple[_Manifest, Path, Path]:
+        """Return the manifest, and the paths of the index and of its rows."""
+        manifest = _Manifest(**json.loads(self._manifest_path.read_bytes()))
+        return manifest, self._folder / f"{manifest.file}.hnsw", self._folder / f"{manifest.file}.rows"
 
     def _remove_stale_files(self, *, keep: str | None) -> None:
         for path in self._folder.glob(f"{self.name}-*"):
@@ -164,6 +162,13 @@ def find_orphaned_files(folder: Path, addresses: Collection[Scope]) -> list[str]
         if path.suffix in _SUFFIXES and path.is_file()
         if (path.stem not in named if not is_saving else "-".join(path.stem.split("-")[:2]) not in known)
     ]
+
+
+def _find_damage(manifest: _Manifest, index: Path, rows: Path) -> str | None:
+    """Describe the difference of the files from their manifest; None if they match."""
+    if (length := _length(index, rows)) != manifest.length:
+        return f"its files have {length} bytes, its manifest says {manifest.length}"
+    return None if _checksum(index, rows) == manifest.checksum else "its checksum does not match"
 
 
 def _checksum(*paths: Path) -> int:

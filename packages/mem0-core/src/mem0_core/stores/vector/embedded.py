@@ -13,7 +13,7 @@ from mem0_core._system.blas import use_one_blas_thread
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import VectorSource
 from mem0_core.interfaces.maintenance import ProjectionMismatch
-from mem0_core.stores.vector._arrays import ArrayIndex
+from mem0_core.stores.vector._tables import ArrayIndex
 from mem0_core.stores.vector.faiss import FaissIndex
 
 __all__ = ["NumpyIndex", "create_embedded_index"]

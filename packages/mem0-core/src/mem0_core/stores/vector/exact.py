@@ -39,19 +39,12 @@ class ExactIndex:
     ) -> list[list[tuple[int, float]]]:
         import numpy as np
 
+        from mem0_core.stores.vector._tables import scan
+
         rows = self._source.rows(scope)
         if allowed_rows is not None:
             rows = np.intersect1d(rows, allowed_rows)
-        rows, vectors = self._source.vectors(rows.tolist())
-        if not len(rows):
-            return [[] for _ in queries]
-        cosines = queries @ vectors.T
-        best = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
-        found = [
-            list(zip(rows[places].tolist(), of_query[places].tolist(), strict=True))
-            for places, of_query in zip(best, cosines, strict=True)
-        ]
-        return drop_below_threshold(found, threshold)
+        return drop_below_threshold(scan(*self._source.vectors(rows.tolist()), queries, k), threshold)
 
     def purge_deleted(self, scope: Scope | None) -> None:
         """Do nothing: no copy of a vector is kept."""

@@ -34,6 +34,7 @@ from mem0_core.domain.records import Scope
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.interfaces import ChangePosition, VectorSource, drop_below_threshold
 from mem0_core.interfaces.maintenance import ProjectionMismatch
+from mem0_core.stores.vector._tables import Neighbors, scan
 from mem0_core.stores.vector.embedded import create_embedded_index
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["ExternalIndex", "ExternalStore", "IndexDifference", "VectorEntry"]
 
 T = TypeVar("T")
-Neighbors = list[list[tuple[int, float]]]
 
 _log = logging.getLogger(__name__)
 
@@ -253,9 +253,7 @@ class ExternalIndex:
             if len(stored_rows) < k and len(stored_rows) < len(self._source.rows(address)):
                 self._positions.pop(address, None)  # it may have lost data: read its position again
                 return None
-            scores = vectors @ query if len(stored_rows) else np.zeros(0, np.float32)
-            best = np.argsort(-scores, kind="stable")[:k]
-            found.append([(int(stored_rows[place]), float(scores[place])) for place in best])
+            found += scan(stored_rows, vectors, query[None], k)
         return found
 
     def _search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:

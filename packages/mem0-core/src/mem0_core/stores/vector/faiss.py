@@ -35,11 +35,11 @@ from mem0_core.domain.records import Scope
 from mem0_core.errors import MissingExtraError, StoreError
 from mem0_core.interfaces import ChangePosition, VectorSource, drop_below_threshold
 from mem0_core.interfaces.maintenance import ProjectionMismatch
-from mem0_core.stores.vector._arrays import ArrayIndex
 from mem0_core.stores.vector._snapshots import Snapshot, find_orphaned_files, remove_snapshots
 from mem0_core.stores.vector._tables import (
     MAX_DEAD_SHARE,
     READ_BATCH_VECTORS,
+    ArrayIndex,
     FlatIndex,
     HnswIndex,
     Neighbors,

@@ -54,8 +54,8 @@ class PostgresDialect:
     def stack_vectors(self, vectors: Sequence[Any]) -> NDArray[np.float32]:
         return stack_vectors(vectors)
 
-    def in_scope(self, scope: Scope, table: str = "", *, by_row: bool = False) -> Condition:
-        return scope_sql(scope, table)
+    def in_scope(self, scope: Scope | None, table: str = "", *, by_row: bool = False) -> Condition:
+        return scope_sql(scope, table) if scope is not None else ("true", [])
 
     def in_exact_scope(self, scope: Scope, table: str = "") -> Condition:
         dot = f"{table}." if table else ""

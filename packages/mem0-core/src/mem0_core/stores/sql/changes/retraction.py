@@ -127,7 +127,7 @@ class Retraction:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def _find_messages(self, scope: Scope | None, source: str) -> Steps[dict[int, Scope]]:
-        where, values = self.dialect.in_scope(scope, "m") if scope else ("true", [])
+        where, values = self.dialect.in_scope(scope, "m")
         named, name = self.dialect.equals_text("m.source", source)
         found = yield from fetch_rows(
             f"SELECT m.row, m.user_id, m.agent_id, m.run_id FROM messages AS m WHERE {where} AND {named}",
@@ -136,7 +136,7 @@ class Retraction:
         return {row: scope_from_ids(*ids) for row, *ids in found}
 
     def _count_relations(self, scope: Scope | None) -> Steps[int]:
-        where, values = self.dialect.in_scope(scope) if scope else ("true", [])
+        where, values = self.dialect.in_scope(scope)
         [(count,)] = yield from fetch_rows(f"SELECT count(*) FROM edges WHERE {where}", values)
         return int(count)
 

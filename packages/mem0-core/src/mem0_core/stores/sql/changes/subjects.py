@@ -69,14 +69,12 @@ _SECRET_BYTES = 32
 
 def scope_condition(dialect: Dialect, table: str, scope: Scope | None) -> Condition:
     """Return the condition of rows ``t`` of a table that belong to a scope."""
-    if scope is None:
-        return "true", []
-    if table == "history":
+    if table == "history" and scope is not None:
         where, values = dialect.in_scope(scope)
         owners = ("SELECT id FROM memories", "SELECT id FROM past", "SELECT memory_id FROM tombstones")
         among = " UNION ".join(f"{owner} WHERE {where}" for owner in owners)
         return f"t.memory_id IN ({among})", values * len(owners)
-    if table in _OWNERS:
+    if table in _OWNERS and scope is not None:
         where, values = dialect.in_scope(scope, "o")
         joined = f"SELECT 1 FROM {_OWNERS[table]} AS o WHERE {dialect.same_part('o', 't')}o.row = t.row AND {where}"
         return f"EXISTS ({joined})", values

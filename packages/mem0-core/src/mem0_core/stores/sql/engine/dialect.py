@@ -84,8 +84,8 @@ class Dialect(Protocol):
 
     # --- conditions --------------------------------------------------------------------------------------------------
 
-    def in_scope(self, scope: Scope, table: str = "", *, by_row: bool = False) -> Condition:
-        """Return the condition of rows in a scope or a narrower one.
+    def in_scope(self, scope: Scope | None, table: str = "", *, by_row: bool = False) -> Condition:
+        """Return the condition of rows in a scope or a narrower one; None for all rows.
 
         Args:
             scope: the scope.

@@ -9,6 +9,7 @@ from mem0_core.domain.records import Triplet, entity_key
 from mem0_core.language import rule_extractor as rules
 from mem0_core.stores.sql.engine.dialect import Dialect
 from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
+from mem0_core.stores.sql.graph.reader import edges_with_nodes
 from mem0_core.stores.sql.rows import scope_from_ids
 
 __all__ = ["find_later_end"]
@@ -28,9 +29,8 @@ def find_later_end(dialect: Dialect, edge: int, withdrawn: Set[int]) -> Steps[tu
     same = dialect.same_part
     found = yield from fetch_rows(
         "SELECT s.name, e.relationship, d.name, e.user_id, e.agent_id, e.run_id,"
-        f" (SELECT min(h.message) FROM edge_messages AS h WHERE {same('h', 'e')}h.edge = e.row) FROM edges AS e"
-        f" JOIN nodes AS s ON {same('s', 'e')}s.row = e.source JOIN nodes AS d ON {same('d', 'e')}d.row = e.destination"
-        " WHERE e.row = ?",
+        f" (SELECT min(h.message) FROM edge_messages AS h WHERE {same('h', 'e')}h.edge = e.row)"
+        f" FROM {edges_with_nodes(dialect)} WHERE e.row = ?",
         (edge,),
     )
     if not found or found[0][-1] is None:  # withdrawn as well, or stated by no message

@@ -26,7 +26,6 @@ from mem0_core.stores.sql.engine.steps import (
     read_method,
     write_method,
 )
-from mem0_core.stores.sql.graph.aliases import resolve_relationship_aliases
 from mem0_core.stores.sql.graph.erasure import delete_edges, delete_nodes
 from mem0_core.stores.sql.graph.merge_undo import (
     MergeUndo,
@@ -39,6 +38,7 @@ from mem0_core.stores.sql.graph.merge_undo import (
     remove_memory,
     split_from_target,
 )
+from mem0_core.stores.sql.graph.reader import resolve_relationship_aliases
 from mem0_core.stores.sql.graph.writer import GraphWriter
 from mem0_core.stores.sql.meta import read_embedding_space
 from mem0_core.stores.sql.rows import scope_from_ids, scope_ids

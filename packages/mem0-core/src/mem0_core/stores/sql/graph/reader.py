@@ -1,4 +1,4 @@
-"""Graph of entities and relations: reading."""
+"""Graph of entities and relations: reading, and the names that were merged into others."""
 
 from __future__ import annotations
 
@@ -17,14 +17,20 @@ from mem0_core.stores.sql.engine.steps import (
     read_method,
     snapshot_method,
 )
-from mem0_core.stores.sql.graph.aliases import alias_condition
 from mem0_core.stores.sql.rows import first_column, node_from_row, relation_from_row
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["HAS_DAYS", "SqlGraph", "read_position", "select_relations_by_rows", "validity_condition"]
+__all__ = [
+    "HAS_DAYS",
+    "SqlGraph",
+    "edges_with_nodes",
+    "read_position",
+    "select_relations_by_rows",
+    "validity_condition",
+]
 
 _NODE_COLUMNS = "n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type"
 _RELATION_COLUMNS = (
@@ -303,14 +309,18 @@ def validity_condition(as_of: str | None) -> tuple[str, list[Any]]:
     return "e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?)", [as_of, as_of]
 
 
+def edges_with_nodes(dialect: Dialect, edge: str = "e") -> str:
+    """Return the SQL of relations, under an alias, with both of their nodes: ``s``, the source, and ``d``."""
+    return (
+        f"edges AS {edge} JOIN nodes AS s ON {dialect.same_part('s', edge)}s.row = {edge}.source"
+        f" JOIN nodes AS d ON {dialect.same_part('d', edge)}d.row = {edge}.destination"
+    )
+
+
 def _select_relations(
     dialect: Dialect, tail: str, values: Sequence[Any], *, with_evidence: bool = True
 ) -> Steps[list[Relation]]:
-    tables = (
-        f"edges AS e JOIN nodes AS s ON {dialect.same_part('s', 'e')}s.row = e.source"
-        f" JOIN nodes AS d ON {dialect.same_part('d', 'e')}d.row = e.destination"
-    )
-    rows = yield from fetch_rows(f"SELECT {_RELATION_COLUMNS} FROM {tables} {tail}", values)
+    rows = yield from fetch_rows(f"SELECT {_RELATION_COLUMNS} FROM {edges_with_nodes(dialect)} {tail}", values)
     memories: dict[int, list[str]] = {}
     days: dict[int, DateRange] = {}
     if with_evidence and rows:
@@ -347,3 +357,37 @@ def _select_evidence(
     for edge, memory_id in support.rows:
         memories.setdefault(edge, []).append(memory_id)
     return memories, {edge: DateRange(*days) for edge, *days in spans.rows}
+
+
+# --- merged names -----------------------------------------------------------------------------------------------
+
+
+def alias_condition(dialect: Dialect, scope: Scope, kind: str, keys: Sequence[bytes]) -> tuple[str, list[Any]]:
+    """Return the condition of aliases ``a`` of exactly this scope that are in force."""
+    where, values = dialect.in_exact_scope(scope, "a")
+    among, listed = dialect.equals_key("a.key", keys, scope)
+    return f"{where} AND a.kind = '{kind}' AND a.standing AND {among}", values + listed
+
+
+def resolve_node_aliases(dialect: Dialect, scope: Scope, keys: Sequence[bytes]) -> Steps[dict[bytes, int]]:
+    """Return the rows of the nodes that names were merged into, by the keys of the names."""
+    if not keys:
+        return {}
+    where, values = alias_condition(dialect, scope, "entity", keys)
+    sql = f"SELECT a.key, m.node FROM aliases AS a JOIN merges AS m ON {dialect.same_part('m', 'a')}m.row = a.merge"
+    found = yield from fetch_rows(f"{sql} WHERE {where}", values)
+    return {bytes(key): node for key, node in found if node is not None}
+
+
+def resolve_relationship_aliases(dialect: Dialect, scope: Scope, relationships: Sequence[str]) -> Steps[dict[str, str]]:
+    """Return the present name of each relationship, which may have been merged several times."""
+    names = {name: name for name in relationships}
+    unresolved = set(names)
+    sql = f"SELECT a.key, m.name FROM aliases AS a JOIN merges AS m ON {dialect.same_part('m', 'a')}m.row = a.merge"
+    while unresolved:
+        keys = list({entity_key(names[name]) for name in unresolved})
+        where, values = alias_condition(dialect, scope, "relationship", keys)
+        merged = {bytes(key): name for key, name in (yield from fetch_rows(f"{sql} WHERE {where}", values))}
+        unresolved = {name for name in unresolved if entity_key(names[name]) in merged}
+        names |= {name: merged[entity_key(names[name])] for name in unresolved}
+    return names

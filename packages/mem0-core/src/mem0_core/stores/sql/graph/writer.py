@@ -24,9 +24,12 @@ from mem0_core.stores.sql.engine.steps import (
     fetch_rows,
     insert_sql,
 )
-from mem0_core.stores.sql.graph.aliases import resolve_node_aliases, resolve_relationship_aliases
 from mem0_core.stores.sql.graph.erasure import TOMBSTONE_COLUMNS, erase_edges
-from mem0_core.stores.sql.graph.reader import select_relations_by_rows
+from mem0_core.stores.sql.graph.reader import (
+    resolve_node_aliases,
+    resolve_relationship_aliases,
+    select_relations_by_rows,
+)
 from mem0_core.stores.sql.rows import scope_ids
 
 __all__ = ["GraphWriter"]
