@@ -122,6 +122,7 @@ class MemoryRuntime:
         self._has_interrupted_erasures = self._resume_rows()
         self._policy = policy
         self._recipe = resolve_recipe(self.config.recipe)
+        self._traverse_weights = self.config.traverse.to_dict()
         self._limits = Limits(**self.config.limits.to_dict())
         self._rates = RateLimiter(self._limits)
         self._clock = StatementClock()
@@ -195,9 +196,10 @@ class MemoryRuntime:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._open_graph)
-        weights = self.config.traverse.to_dict()
-        adjacency = self._open_adjacency()
-        cache = self._open_cache() if self.config.search_cache else None
+        adjacency, cache = self._adjacency or self._open_adjacency(), self._cache
+        if cache is None and self.config.search_cache:
+            cache = self._open_cache()
+        weights = self._traverse_weights
         ports = Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, weights, cache)
         if self._has_interrupted_erasures:
             yield from self._resume_erasures(ports)

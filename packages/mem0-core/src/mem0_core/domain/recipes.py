@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from mem0_core._system.records import dataclass
@@ -95,7 +95,7 @@ class Weights:
 SIGNALS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Weights))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recipe:
     """The settings of one search.
 
@@ -137,19 +137,22 @@ class Recipe:
         """Return the non-zero weights for texts of this shortness (0 for long, 1 for short)."""
         return dict(_weights(self.short, self.long or self.short, shortness))
 
-    @property
+    @cached_property
     def signals(self) -> frozenset[str]:
         """Signals with a non-zero weight for any kind of text."""
-        return _signals(self.short, self.long or self.short)
+        ends = self.short, self.long or self.short
+        return frozenset(name for end in (0.0, 1.0) for name in _weights(*ends, end))
 
-    @property
+    @cached_property
     def is_dense_only(self) -> bool:
         return self.signals == {"dense"}
 
-    @property
+    @cached_property
     def score_scale(self) -> Callable[[float], float]:
         """The function from a weighted sum to a score in [0, 1]: tanh if the weights can exceed 1, else identity."""
-        return _scale(self.short, self.long or self.short)
+        ends = self.short, self.long or self.short
+        most = max(sum(weight for weight in _weights(*ends, end).values() if weight > 0) for end in (0.0, 1.0))
+        return float if most <= 1.0 + 1e-9 else math.tanh
 
     def without(self, *names: str) -> Recipe:
         """Return the recipe with these signals switched off."""
@@ -160,21 +163,10 @@ class Recipe:
         return dataclasses.replace(self, short=dataclasses.replace(self.short, **off), long=long)
 
 
-@lru_cache(maxsize=256)  # one search reads them several times
+@lru_cache(maxsize=256)
 def _weights(short: Weights, long: Weights, shortness: float) -> dict[str, float]:
     found = {name: _interpolate(getattr(long, name), getattr(short, name), shortness) for name in SIGNALS}
     return {name: weight for name, weight in found.items() if weight}
-
-
-@lru_cache(maxsize=256)
-def _signals(short: Weights, long: Weights) -> frozenset[str]:
-    return frozenset({**_weights(short, long, 0.0), **_weights(short, long, 1.0)})
-
-
-@lru_cache(maxsize=256)
-def _scale(short: Weights, long: Weights) -> Callable[[float], float]:
-    most = max(sum(w for w in _weights(short, long, end).values() if w > 0) for end in (0.0, 1.0))
-    return float if most <= 1.0 + 1e-9 else math.tanh
 
 
 def _interpolate(long: float, short: float, shortness: float) -> float:

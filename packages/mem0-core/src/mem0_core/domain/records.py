@@ -121,6 +121,9 @@ class Axis(StrEnum):
     RUN = "run_id"
 
 
+_AXES = tuple(Axis)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The address of a memory: at least one of user, agent and run.
@@ -137,13 +140,15 @@ class Scope:
     run_id: str | None = None
 
     def __post_init__(self) -> None:
-        for axis in Axis:
-            value = getattr(self, axis)
+        values = (self.user_id, self.agent_id, self.run_id)
+        for axis, value in zip(_AXES, values, strict=True):
+            if value is None:
+                continue
             if isinstance(value, str) and type(value) not in (str, InternalId, SpaceId):  # its methods may be others
                 value = str.__str__(value)
                 object.__setattr__(self, axis.value, value)
             _check_id(axis, value)
-        if not self.ids:
+        if values == (None, None, None):
             raise ScopeError(
                 "give at least one of user_id, agent_id, run_id: none was given; pass, for example, user_id='alice'"
             )
@@ -215,8 +220,6 @@ def _restore_id(value: Any) -> Any:
 
 
 def _check_id(axis: Axis, value: object) -> None:
-    if value is None:
-        return
     if not isinstance(value, str):
         given, example = describe_value(value), str(value) if isinstance(value, (int, float)) else "maya"
         raise ScopeError(

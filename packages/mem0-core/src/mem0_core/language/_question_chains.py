@@ -51,6 +51,7 @@ _WORDS = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+):
 _SELF, _HELPS, _ADJECTIVES, _ENDS = (_WORDS[name] for name in ("self", "helps", "adjectives", "ends"))
 _NO_ENTITY = _WORDS["asks"] | _WORDS["no_entity"]
 _NOT_NAMES = _NO_ENTITY | _HELPS | _SELF | _WORDS["openers"]
+_LEADS_TO_STEPS = _SELF | {"of"}
 _DROPPED = frozenset({"name", "names", "full name", "first name", "last name"})
 
 
@@ -107,7 +108,9 @@ class _ChainReader:
         self.has_auxiliary = bool(_HELPS.intersection(self.lows[:3]) - {"is", "are", "was", "were"})
 
     def iter_phrases(self) -> Iterator[_Phrase]:
-        """Yield every phrase of the text, from its start; none from within another that has steps."""
+        """Yield the phrases of a text that has any with steps, from its start; none from within one with steps."""
+        if "owns" not in self.kinds and _LEADS_TO_STEPS.isdisjoint(self.lows):
+            return  # no phrase has steps
         index = 0
         while index < len(self.words):
             phrase = self._phrase_at(index)

@@ -32,6 +32,9 @@ _TOKEN = re.compile(
 _MAX_TOKENS = 60  # of the sentence that is compiled
 _MIN_FREE_TOKENS = 2
 _SENTENCE_ENDS = frozenset("?!.;\n")
+_NO_NAMES = frozenset[str]().union(
+    *(LISTS[name] for name in ("no_names", "wh", "aux", "self", "owners", "openers", "articles"))
+)
 
 
 class Token(NamedTuple):
@@ -85,10 +88,7 @@ def is_name(token: Token, *, opens: bool = False) -> bool:
     """Return True for a capitalized word that can be a name; `opens` is True for the first word of a sentence."""
     if token.kind != "word" or not token.text[0].isupper():
         return False
-    low = token.low
-    if any(low in LISTS[name] for name in ("no_names", "wh", "aux", "self", "owners", "openers", "articles")):
-        return False
-    return not (opens and is_known(low))
+    return token.low not in _NO_NAMES and not (opens and is_known(token.low))
 
 
 def _choose_sentence(text: str) -> list[Token]:

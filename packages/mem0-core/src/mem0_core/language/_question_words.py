@@ -222,6 +222,7 @@ def correct_word(word: str) -> str:
     return best[1] if best[0] <= (1 if len(word) < 6 else 2) else word
 
 
+@lru_cache(maxsize=4096)
 def nearest_auxiliary(word: str) -> str:
     """Return the auxiliary that a word is or is a slip of; empty if there is none."""
     if word in LISTS["aux"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_SMALL_SCOPE = 256  # memories, all of which are scored faster than some are selected
+
+
 def rank_candidates(
     ports: Ports, search: Search, near: Sequence[tuple[int, float]], extra_rows: Sequence[int]
 ) -> Flow[Iterator[RankedMemory]]:
@@ -38,9 +41,9 @@ def rank_candidates(
     """
     pool = _StoredCandidates(ports, search, dict(near)) if search.active is None else _ActiveCandidates(ports, search)
     ranker = Ranker(search, pool.matches, pool.event_dates)
-    first = yield from pool.read([*(row for row, _ in near), *extra_rows])
+    first = yield from pool.read(list(dict.fromkeys([*(row for row, _ in near), *extra_rows])))
     ranker.add(first.join(pool.add_transient(search.transient)) if search.transient else first)
-    if rows := search.filter_rows(ranker.get_context_rows()):
+    if rows := ranker.select(search.filter_rows(ranker.get_context_rows())):
         ranker.add((yield from pool.read(rows)))
     rows_by_name: dict[str, NDArray[np.int64]] = {}
     if leaders := ranker.get_walk_starts():
@@ -48,7 +51,7 @@ def rank_candidates(
         names = list(dict.fromkeys([*search.names, *shared]))[:MAX_WALK_NAMES]
         rows_by_name = yield from find_postings(ports, search, names, kind="name", limit=MAX_NAME_MEMORIES + 1)
     rare = (rows for rows in rows_by_name.values() if len(rows) <= MAX_NAME_MEMORIES)
-    if reached := search.filter_rows({row for rows in rare for row in rows.tolist()}):
+    if reached := ranker.select(search.filter_rows({row for rows in rare for row in rows.tolist()})):
         ranker.add((yield from pool.read(sorted(reached))))
     return ranker.iter_ranked(rows_by_name)
 
@@ -64,15 +67,12 @@ class _Candidates:
         self.matches = TextMatches(search.word_weights)
         self.event_dates: dict[int, list[DateRange]] = {}
         self._ports, self._search = ports, search
-        self._rows_read: set[int] = set()
 
-    def read(self, rows: Iterable[int]) -> Flow[Batch]:
-        """Return as candidates those of `rows` that exist and were not read before."""
-        new_rows = [row for row in dict.fromkeys(rows) if row not in self._rows_read]
-        batch = (yield from self._read(new_rows)) if new_rows else _no_candidates()
-        found = batch.memories.rows.tolist()
-        self._rows_read.update(found)
-        if found and self._search.time_spans and self._ports.graph is not None:
+    def read(self, rows: Sequence[int]) -> Flow[Batch]:
+        """Return as candidates those of `rows` that exist, and perhaps others that are none."""
+        batch = (yield from self._read(rows)) if rows else _no_candidates()
+        if self._search.time_spans and self._ports.graph is not None and len(batch.positions):
+            found = batch.memories.rows.tolist()
             self.event_dates |= yield from do(self._ports.store.graph.event_dates, found)
         return batch
 
@@ -86,7 +86,7 @@ class _Candidates:
         features = [_compute_features(candidate.item) for candidate in transient]
         first = self.matches.add([memory.terms for memory in features], [one.cosine for one in transient])
         positions, none = np.arange(first, first + len(features)), np.zeros(len(features), dtype=np.int64)
-        return Batch(MemoryColumns.of(features), positions, none, none, transient)
+        return Batch(MemoryColumns.of(features), positions, none, none, none == 0, transient)
 
 
 class _ActiveCandidates(_Candidates):
@@ -96,13 +96,30 @@ class _ActiveCandidates(_Candidates):
         super().__init__(ports, search)
         assert search.active is not None
         self._active = search.active
-        self.matches.add_counted(search.term_counts, self._active.lengths, search.cosines)
+        self.matches.add_counted(search.term_counts.T, self._active.lengths, search.cosines)
 
     def _read(self, rows: Sequence[int]) -> Flow[Batch]:
+        """Return memories with their neighbors, which are likely candidates; of a small scope, all memories."""
+        import numpy as np
+
         yield from ()
-        active = self._active
-        found = active.find(rows, self._search.request.today)
-        return Batch(active.memories.take(found), found + 1, active.previous[found], active.following[found])
+        active, today = self._active, self._search.request.today
+        found, expired = active.find(rows, today), active.find_expired(today)
+        is_candidate = np.zeros(active.size, dtype=np.bool_)
+        is_candidate[found] = True
+        chosen: NDArray[np.int64] | slice = slice(None)
+        if active.size > _SMALL_SCOPE or expired:
+            is_near = np.zeros(1 + active.size, dtype=np.bool_)
+            is_near[found + 1] = is_near[active.previous[found]] = is_near[active.following[found]] = True
+            is_near[1:][expired] = False
+            chosen = is_near[1:].nonzero()[0]
+        return Batch(
+            active.memories.take(chosen),
+            active.positions[chosen],
+            active.previous[chosen],
+            active.following[chosen],
+            is_candidate[chosen],
+        )
 
 
 class _StoredCandidates(_Candidates):
@@ -135,7 +152,8 @@ class _StoredCandidates(_Candidates):
             (self._indexes[memory.row], index_of(memory.previous_row, 0), index_of(memory.next_row, 0))
             for memory in features
         ]
-        return Batch(MemoryColumns.of(features), *np.array(positions, dtype=np.int64).reshape(-1, 3).T)
+        own, previous, following = np.array(positions, dtype=np.int64).reshape(-1, 3).T
+        return Batch(MemoryColumns.of(features), own, previous, following, own > 0)
 
     def _match_texts(self, terms: Mapping[int, str]) -> Flow[None]:
         """Match the texts of some rows to the query, unless they were matched before."""
@@ -156,7 +174,7 @@ def _no_candidates() -> Batch:
     import numpy as np
 
     none = np.zeros(0, dtype=np.int64)
-    return Batch(MemoryColumns.of(()), none, none, none)
+    return Batch(MemoryColumns.of(()), none, none, none, none == 0)
 
 
 def _compute_features(item: MemoryItem) -> MemoryFeatures:

@@ -68,9 +68,10 @@ class MemoryColumns(NamedTuple):
             timestamps=to_objects(one.timestamp for one in features),
         )
 
-    def take(self, indexes: NDArray[Any]) -> MemoryColumns:
-        """Return the memories at these places, or those that a mask selects."""
-        return MemoryColumns(*[column[indexes] for column in self])
+    def take(self, indexes: NDArray[Any] | slice) -> MemoryColumns:
+        """Return the memories at these places, or those that a mask or a slice selects."""
+        taken: Iterator[NDArray[Any]] = (column[indexes] for column in self)
+        return MemoryColumns._make(taken)
 
     def join(self, other: MemoryColumns) -> MemoryColumns:
         """Return these memories and then the others."""

@@ -12,7 +12,7 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.recipes import HYBRID, Recipe
 from mem0_core.domain.records import Hit, MemoryItem, Message, Relation, Scope, Trust, content_hash, is_expired
-from mem0_core.flow import Flow, call_all, defer, do
+from mem0_core.flow import Call, Flow, call_all, defer, do
 from mem0_core.interfaces import Job, Ports, check_embedding_space
 from mem0_core.language.messages import SPEAKER_ROLES
 from mem0_core.language.parsed_query import ParsedQuery
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _MAX_REPLACED_TEXTS = 500  # earlier texts that one search ranks
+_MAX_READ_ITEMS = 256  # memories of a scope that are read at once when it is searched again
 _MAX_UNPROCESSED = 8  # queued messages that one search takes into account
 
 
@@ -100,7 +101,6 @@ class Search:
         postings: for each term of the query the rows of the memories that have it.
         word_weights: inverse document frequency of each term, see `compute_word_weights`.
         speaker_words: words of the query that belong to the name of a speaker of the scope.
-        names: other names in the query, if the recipe uses them.
         time_spans: times that the query names, if the recipe uses them.
         graph: relations that bear on the query.
         allowed_rows: rows that may be found; None for all of the scope.
@@ -109,7 +109,7 @@ class Search:
         untrusted_relations: rows of relations that less trusted origins state or ended, which the search does not use.
         active: the scope in memory, if it is kept there; postings are empty then.
         cosines: cosine of each of its memories to the query, (n,).
-        term_counts: occurrences of the words of `word_weights` in each of its memories, (n, words).
+        term_counts: occurrences of the words of `word_weights` in each of its memories, (words, n).
         slot_answer: everything known of the slot that the query asks for; None if it asks for none.
         notes: remarks for the caller: why there is no result, or why the order differs from the one requested.
     """
@@ -120,7 +120,6 @@ class Search:
     postings: Mapping[str, NDArray[np.int64]]
     word_weights: Mapping[str, float]
     speaker_words: frozenset[str]
-    names: tuple[str, ...]
     time_spans: tuple[TimeSpan, ...]
     graph: GraphEvidence
     allowed_rows: NDArray[np.int64] | None
@@ -142,6 +141,11 @@ class Search:
     def note(self) -> str | None:
         """All notes in one text; None if there are none."""
         return "; ".join(self.notes) or None
+
+    @property
+    def names(self) -> list[str]:
+        """Names in the query, without those of speakers."""
+        return [name for name in self.request.query.names if self.speaker_words.isdisjoint(name.split())]
 
     def filter_rows(self, rows: Collection[int]) -> list[int]:
         """Return those of `rows` that may be found, in order."""
@@ -176,7 +180,6 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
     vectors = yield from _embed_query(ports, _remove_names(query.text, speaker_words))
     word_weights, term_counts = _weigh_words(request, active, postings)
-    names = query.names if "pagerank" in signals else ()
     untrusted = (yield from _find_untrusted(ports, request)) if known.get("relations") else ()
     return Search(
         request=request,
@@ -185,7 +188,6 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         postings=postings,
         word_weights=word_weights,
         speaker_words=speaker_words,
-        names=tuple(name for name in names if speaker_words.isdisjoint(name.split())),
         time_spans=query.time_spans if "date" in signals else (),
         # A position of 0: the graph never had a relation, as for most users of a store without a model.
         graph=(yield from _recall_graph(ports, request, vectors, untrusted))
@@ -206,12 +208,14 @@ def _weigh_words(
     """Return the weights of the query's words, and their counts in the memories of a scope kept in memory."""
     import numpy as np
 
+    if active is not None and not _reads_words(request):
+        return {}, np.zeros((0, active.size), dtype=np.int64)
     if active is None:
         weights = compute_word_weights({word: len(rows) for word, rows in postings.items()})
         return weights, np.zeros((0, 0), dtype=np.int64)
-    words, counts = active.count_terms(request.query.terms if _reads_words(request) else ())
-    weights = compute_word_weights(dict(zip(words, (counts > 0).sum(axis=0).tolist(), strict=True)))
-    return weights, counts[:, [word in weights for word in words]]
+    words, counts = active.count_terms(request.query.terms)
+    weights = compute_word_weights(dict(zip(words, np.count_nonzero(counts, axis=1).tolist(), strict=True)))
+    return weights, counts if len(weights) == len(words) else counts[[word in weights for word in words]]
 
 
 def _reads_words(request: SearchRequest) -> bool:
@@ -222,26 +226,28 @@ def _reads_words(request: SearchRequest) -> bool:
 def _look_up(ports: Ports, request: SearchRequest, active: ActiveScope | None) -> Flow[dict[str, Any]]:
     """Make all the calls to the store that need no vector, in one go; returns their results by name."""
     store, scope, query = ports.store, request.scope, request.query
-    calls = {"space": defer(store.embedding_space)}
-    if ports.graph is not None:
+    kept = {} if active is None else active.known
+    calls: dict[str, Call] = {}
+    if "space" not in kept:
+        calls["space"] = defer(store.embedding_space)
+    if ports.graph is not None and "relations" not in kept:
         calls["relations"] = defer(store.graph.relation_vectors.position, scope)
-    if request.as_of is None and request.filter is None and request.include_unprocessed:
+    is_present = request.as_of is None and request.filter is None and request.include_unprocessed
+    if is_present and "unprocessed" not in kept:
         calls["unprocessed"] = defer(store.jobs.unprocessed_messages, scope, limit=_MAX_UNPROCESSED)
-    words, terms = list(query.content_words), list(query.terms) if _reads_words(request) else []
-    known: dict[str, Any] = {}
-    if active is not None:
-        known = {name: active.known[name] for name in calls if name in active.known}
-        known["speakers"] = active.speaker_words.intersection(words)
-    else:
+    if active is None:
+        words, terms = list(query.content_words), list(query.terms) if _reads_words(request) else []
         if words:
             calls["speakers"] = defer(store.lexicon.postings, scope, words, kind="speaker", limit=1)
         if terms:
             calls["postings"] = defer(store.lexicon.postings, scope, terms, kind="term", limit=COMMON_TERM_COUNT)
-    if missing := {name: call for name, call in calls.items() if name not in known}:
-        found = dict(zip(missing, (yield from call_all(*missing.values())), strict=True))
-        known |= found
-        if active is not None:
-            active.known.update(found)
+    if calls:
+        kept |= zip(calls, (yield from call_all(*calls.values())), strict=True)
+    known = dict(kept)
+    if active is not None and active.speaker_words:
+        known["speakers"] = active.speaker_words.intersection(query.content_words)
+    if not is_present:
+        known.pop("unprocessed", None)
     if "relations" in known:
         known["relations"] = known["relations"].seq
     return known
@@ -260,8 +266,11 @@ def find_postings(
 
 def find_items(ports: Ports, search: Search, rows: Sequence[int]) -> Flow[Mapping[int, MemoryItem]]:
     """Return memories by row: those of `rows` that exist, and perhaps others."""
-    kept = {} if search.active is None else search.active.items
+    active = search.active
+    kept = {} if active is None else active.items
     if missing := [row for row in rows if row not in kept]:
+        if active is not None and kept and active.size <= _MAX_READ_ITEMS:  # searched before, so read the others too
+            missing = [row for row in active.memories.rows.tolist() if row not in kept]
         kept |= yield from do(ports.store.memories_by_rows, missing, scope=search.request.scope)
     return kept
 

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -111,12 +112,13 @@ def rank_rows_by_counts(
     limit: int,
     allowed_rows: NDArray[np.int64] | None,
 ) -> list[int]:
-    """Return the same as `rank_rows_by_words` from the counts of the words in each memory, (n, words)."""
+    """Return the same as `rank_rows_by_words` from the counts of the words in each memory, (words, n)."""
     import numpy as np
 
-    sums = np.zeros(len(rows))
-    for weight, column in zip(weights.values(), counts.T, strict=True):
-        sums += weight * (column > 0)  # in this order, so that equal sums are equal
+    if not weights:
+        return []
+    # NumPy adds the rows one after another, so that equal sums are equal.
+    sums = np.add.reduce((counts > 0) * np.array(list(weights.values()))[:, None], axis=0)
     found = sums > 0
     return _take_best(rows[found], sums[found], limit, allowed_rows)
 
@@ -221,23 +223,25 @@ class TextMatches:
 
 
 class Batch(NamedTuple):
-    """Candidates that sources brought.
+    """Memories to score at once.
 
     Attributes:
         memories: their features.
         positions: positions of their texts in the `TextMatches`, (n,).
         previous, following: positions of the texts said just before and after them; 0 for none, (n,).
-        transient: the last of these candidates, which the store does not have in the form that is ranked.
+        is_candidate: False for a memory that may become a candidate later, (n,).
+        transient: the last of these memories, which the store does not have in the form that is ranked.
     """
 
     memories: MemoryColumns
     positions: NDArray[np.int64]
     previous: NDArray[np.int64]
     following: NDArray[np.int64]
+    is_candidate: NDArray[np.bool_]
     transient: Sequence[TransientCandidate] = ()
 
     def join(self, other: Batch) -> Batch:
-        """Return these candidates, none of which is transient, and then the others."""
+        """Return these memories, none of which is transient, and then the others."""
         import numpy as np
 
         return Batch(
@@ -245,6 +249,7 @@ class Batch(NamedTuple):
             np.concatenate([self.positions, other.positions]),
             np.concatenate([self.previous, other.previous]),
             np.concatenate([self.following, other.following]),
+            np.concatenate([self.is_candidate, other.is_candidate]),
             other.transient,
         )
 
@@ -271,9 +276,9 @@ class RankedMemory(NamedTuple):
 class Ranker:
     """Scores the candidates of one search.
 
-    The order of calls is `add` for the candidates of all sources, `get_walk_starts`, `add` for the memories that the
-    walk reaches, then `iter_ranked`. The first candidates decide the weights, by the length of their texts, and the
-    speaker that the query names.
+    The order of calls is `add` for the candidates of all sources, `get_context_rows` and `get_walk_starts`, each with
+    `select` and `add` for the rows that follow from them, then `iter_ranked`. The first candidates decide the weights,
+    by the length of their texts, and the speaker that the query names.
 
     Args:
         event_dates: for rows of memories the days of the events that their relations describe.
@@ -286,34 +291,50 @@ class Ranker:
         self._recipe = search.request.recipe
         self._matches = matches
         self._event_dates = event_dates
-        self._memories = MemoryColumns.of(())  # the candidates
-        self._transient: dict[int, TransientCandidate] = {}  # by place among the candidates
-        self._signals: dict[str, list[NDArray[np.float64]]] = {}  # of the candidates, in the batches of `add`
-        self._sums = np.zeros(0)  # weighted sum of the signals of each candidate
+        self._memories = _no_memories()  # that are scored
+        self._is_candidate = np.zeros(0, dtype=np.bool_)  # for each of the memories
+        self._indexes: dict[int, int] | None = None  # of the memories, by row
+        self._transient: dict[int, TransientCandidate] = {}  # by index
+        self._signals: dict[str, list[NDArray[np.float64]]] = {}  # of the memories, in the batches of `add`
+        self._sums = np.zeros(0)  # weighted sum of the signals of each memory
         self._weights: dict[str, float] = {}
         self._speaker: str | None = None
 
     def add(self, batch: Batch) -> None:
-        """Score more candidates by all signals but the deferred ones."""
+        """Score more memories by all signals but the deferred ones."""
         import numpy as np
 
         count, memories = len(batch.positions), batch.memories
         if self._weights and not count:
             return
         if not self._weights:
-            lengths = np.sort(memories.word_counts)
-            self._weights = self._recipe.weights(shortness(int(lengths[count // 2]) if count else 0))
-            self._speaker = _find_single_speaker(self._search.speaker_words, memories.actor_ids)
-        zero_signals, sums = self._find_zero_signals(), np.zeros(count)
+            lengths = np.sort(memories.word_counts[batch.is_candidate])
+            self._weights = self._recipe.weights(shortness(int(lengths[len(lengths) // 2]) if len(lengths) else 0))
+            if self._search.speaker_words:
+                actor_ids = memories.actor_ids[batch.is_candidate]
+                self._speaker = _find_single_speaker(self._search.speaker_words, actor_ids)
+        zero_signals, zeros, sums = self._find_zero_signals(), np.zeros(count), np.zeros(count)
         for name, weight in self._weights.items():
-            if name not in _DEFERRED_SIGNALS:
-                signal = np.zeros(count) if name in zero_signals else getattr(self, f"_compute_{name}")(batch)
-                values = np.asarray(signal, dtype=np.float64)
+            if name in zero_signals:
+                self._signals.setdefault(name, []).append(zeros)
+            elif name not in _DEFERRED_SIGNALS:
+                values = np.asarray(getattr(self, f"_compute_{name}")(batch), dtype=np.float64)
                 self._signals.setdefault(name, []).append(values)
                 sums += weight * values
-        self._memories = self._memories.join(memories) if len(self._sums) else memories
-        self._sums = np.concatenate([self._sums, sums])
+        is_first = not len(self._sums)
+        self._memories = memories if is_first else self._memories.join(memories)
+        self._is_candidate = np.concatenate([self._is_candidate, batch.is_candidate])
+        self._sums = sums if is_first else np.concatenate([self._sums, sums])
         self._transient.update(enumerate(batch.transient, len(self._sums) - len(batch.transient)))
+        self._indexes = None
+
+    def select(self, rows: Iterable[int]) -> list[int]:
+        """Make scored memories candidates; returns those of `rows` that are not scored yet."""
+        if self._indexes is None:
+            self._indexes = {row: index for index, row in enumerate(self._memories.rows.tolist())}
+        found = {row: self._indexes.get(row) for row in rows}
+        self._is_candidate[[index for index in found.values() if index is not None]] = True
+        return [row for row, index in found.items() if index is None]
 
     def get_context_rows(self) -> list[int]:
         """Return the rows said just before and after the best, if the recipe weighs them: answers follow questions."""
@@ -334,7 +355,7 @@ class Ranker:
         return names
 
     def iter_ranked(self, rows_by_name: Mapping[str, NDArray[np.int64]]) -> Iterator[RankedMemory]:
-        """Yield all candidates, best first.
+        """Yield the candidates, best first.
 
         Args:
             rows_by_name: for each name to walk over the rows of the memories that contain it.
@@ -345,37 +366,39 @@ class Ranker:
             self._add_deferred("pagerank", self._compute_pagerank(rows_by_name))
         if "session" in self._weights:
             self._add_deferred("session", self._compute_session())
-        signals = np.array([np.concatenate(parts) for parts in self._signals.values()]).T
-        scale, rows, has_slots = self._recipe.score_scale, self._memories.rows, self._memories.has_slots
-        previous, following = self._memories.previous_rows, self._memories.next_rows
-        for index in self._get_top_indexes(len(rows)).tolist():
+        signals = np.array([parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._signals.values()])
+        names, scale, memories = tuple(self._signals), self._recipe.score_scale, self._memories
+        for index in self._get_top_indexes(None).tolist():
             transient = self._transient.get(index)
             yield RankedMemory(
-                row=int(rows[index]) or None,
-                item=transient.item if transient else None,
-                is_unprocessed=transient.is_unprocessed if transient else False,
-                score=max(0.0, scale(float(self._sums[index]))),
-                signals=dict(zip(self._signals, signals[index].tolist(), strict=True)),
-                weights=self._weights,
-                has_statements=bool(has_slots[index]),
-                around=(int(previous[index]), int(following[index])),
+                int(memories.rows[index]) or None,
+                transient.item if transient else None,
+                transient.is_unprocessed if transient else False,
+                max(0.0, scale(float(self._sums[index]))),
+                dict(zip(names, signals[:, index].tolist(), strict=True)),
+                self._weights,
+                bool(memories.has_slots[index]),
+                (int(memories.previous_rows[index]), int(memories.next_rows[index])),
             )
 
     def _add_deferred(self, name: str, signal: NDArray[np.float64]) -> None:
-        """Add a signal that is computed from the others, for all candidates at once."""
+        """Add a signal that is computed from the others, for all memories at once."""
         self._signals[name] = [signal]
         self._sums = self._sums + self._weights[name] * signal
 
-    def _get_top_indexes(self, limit: int) -> NDArray[np.int64]:
-        """Return the places of the best candidates so far, the newer of equals first."""
+    def _get_top_indexes(self, limit: int | None) -> NDArray[np.int64]:
+        """Return the indexes of the best candidates so far, the newer of equals first."""
         import numpy as np
 
-        return np.lexsort((-self._memories.rows, -self._sums))[:limit]
+        candidates = self._is_candidate.nonzero()[0]
+        best = np.lexsort((-self._memories.rows[candidates], -self._sums[candidates]))[:limit]
+        found: NDArray[np.int64] = candidates[best]
+        return found
 
-    # --- signals: one method for each, over a batch of candidates ---------------------------------------------------
+    # --- signals: one method for each, over a batch of memories -----------------------------------------------------
 
     def _find_zero_signals(self) -> set[str]:
-        """Return the signals that are 0 for every candidate, because their source is empty."""
+        """Return the signals that are 0 for every memory, because their source is empty."""
         sources = {
             "speaker": self._speaker,
             "date": self._search.time_spans,
@@ -446,18 +469,18 @@ class Ranker:
         """Return for each candidate a third of the sum of the best three of its session: its share in the subject."""
         import numpy as np
 
-        sessions, sums = self._memories.sessions.tolist(), self._sums.tolist()
-        totals: dict[int, float] = {}
-        leaders: dict[int, int] = {}
-        for index in np.argsort(-self._sums, kind="stable").tolist():
-            session = sessions[index]
-            if (count := leaders.get(session, 0)) < _SESSION_LEADERS:
-                leaders[session] = count + 1
-                totals[session] = totals.get(session, 0.0) + sums[index]
-        shared = np.array([totals[session] for session in sessions])
-        alone = self._memories.sessions == 0  # a memory without a session
-        scores: NDArray[np.float64] = np.clip(np.where(alone, self._sums, shared) / _SESSION_LEADERS, 0.0, 1.0)
-        return scores
+        candidates = self._is_candidate.nonzero()[0]
+        candidates = candidates[np.lexsort((-self._sums[candidates], self._memories.sessions[candidates]))]
+        sums, sessions = self._sums[candidates], self._memories.sessions[candidates]  # session by session, best first
+        is_first = np.ones(len(sessions), dtype=np.bool_)
+        is_first[1:] = sessions[1:] != sessions[:-1]
+        group = is_first.cumsum() - 1
+        leads = np.arange(len(sessions)) - is_first.nonzero()[0][group] < _SESSION_LEADERS
+        totals = np.bincount(group[leads], sums[leads])[group]
+        scores = np.zeros(len(self._sums))
+        is_alone = sessions == 0  # a memory without a session
+        scores[candidates] = np.where(is_alone, sums, totals) / _SESSION_LEADERS
+        return scores.clip(0.0, 1.0)
 
     def _compute_pagerank(self, rows_by_name: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
         """Return personalized PageRank (Haveliwala, 2002) over memories and the names in them, as p / (p + 0.03).
@@ -515,6 +538,11 @@ def _normalize_shares(shares: Mapping[int, float]) -> dict[int, float]:
     """Scale shares to a sum of 1."""
     total = sum(shares.values())
     return {row: share / total for row, share in shares.items()} if total else {}
+
+
+@cache
+def _no_memories() -> MemoryColumns:
+    return MemoryColumns.of(())
 
 
 def _find_single_speaker(words: frozenset[str], actor_ids: Iterable[str | None]) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import DateRange, MemoryItem
@@ -100,11 +100,16 @@ class Timeline:
 def related_families(names: Iterable[str]) -> tuple[str, ...]:
     """Return families, and those with statements that end values of theirs."""
     families = load_families()
-    wanted = dict.fromkeys(name for name in names if name in families)
-    for name in tuple(wanted):
-        wanted |= dict.fromkeys([families[name].opposite] if families[name].opposite else [])
-        wanted |= dict.fromkeys(other.name for other in families.values() if name in other.closes)
-    return tuple(wanted)
+    known = [name for name in names if name in families]
+    return tuple(dict.fromkeys([*known, *(other for name in known for other in _find_ending_families(name))]))
+
+
+@cache
+def _find_ending_families(name: str) -> tuple[str, ...]:
+    """Return the families with statements that end values of a family."""
+    families = load_families()
+    opposite = families[name].opposite
+    return (*((opposite,) if opposite else ()), *(one.name for one in families.values() if name in one.closes))
 
 
 def build_timeline(memories: Iterable[SlotMemory], subjects: Iterable[str], families: Iterable[str]) -> Timeline:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mem0_core.domain.records import MemoryItem, Scope
+    from mem0_core.domain.records import Hit, MemoryItem, Scope
     from mem0_core.interfaces import FeatureChanges, MemoryStore, VectorIndex
     from mem0_core.recall._plan import Search, SearchRequest
 
@@ -207,7 +207,7 @@ class ActiveScope:
         expiration_dates: ``YYYY-MM-DD`` or None, (n,).
         items: memories by row that were read at this version.
         known: results of other reads at this version.
-        results: searches at this version.
+        results: searches at this version, with their hits and notes.
     """
 
     version: object
@@ -224,16 +224,19 @@ class ActiveScope:
     expiration_dates: NDArray[np.object_]
     items: dict[int, MemoryItem]
     known: dict[str, Any]
-    results: dict[Hashable, Search]
+    results: dict[Hashable, tuple[Search, list[Hit], list[str]]]
 
     def find_result(self, request: SearchRequest) -> Search | None:
         """Return the search of this request at this version, if it is kept."""
-        return None if request.filter is not None else self.results.get(request)  # a filter has no hash
+        if request.filter is not None or (kept := self.results.get(request)) is None:  # a filter has no hash
+            return None
+        search, hits, notes = kept
+        return replace(search, hits=list(hits), notes=list(notes))
 
     def keep_result(self, request: SearchRequest, search: Search) -> None:
         """Keep a search of this version, if not too many are kept."""
         if request.filter is None and len(self.results) < _MAX_RESULTS:
-            self.results[request] = search
+            self.results[request] = search, list(search.hits), list(search.notes)
 
     @property
     def size(self) -> int:
@@ -241,12 +244,24 @@ class ActiveScope:
         return len(self.lengths)
 
     @cached_property
-    def _indexes(self) -> dict[int, int]:
-        return {row: index for index, row in enumerate(self.memories.rows.tolist())}
+    def positions(self) -> NDArray[np.int64]:
+        """Positions of all memories, from 1, (n,)."""
+        import numpy as np
+
+        return np.arange(1, self.size + 1)
 
     @cached_property
     def _expiring(self) -> list[tuple[int, str]]:
         return [(index, day) for index, day in enumerate(self.expiration_dates) if day is not None]
+
+    @cached_property
+    def _term_postings(self) -> tuple[NDArray[np.int64], list[int]]:
+        """Indexes of the memories that have a term, term by term, and where those of each term begin, by its number."""
+        import numpy as np
+
+        order = np.argsort(self.terms, kind="stable")
+        counts = np.bincount(self.terms)
+        return self.term_owners[order], [0, *np.cumsum(counts).tolist()]
 
     @cached_property
     def speaker_words(self) -> frozenset[str]:
@@ -271,36 +286,40 @@ class ActiveScope:
         return {word: np.array(rows[word][:limit], dtype=np.int64) for word in dict.fromkeys(words) if word in rows}
 
     def count_terms(self, terms: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-        """Return those of `terms` that memories have, and how often each memory has them, (n, terms)."""
+        """Return those of `terms` that memories have or had, and how often each memory has them, (terms, n)."""
         import numpy as np
 
-        known = [term for term in terms if term in self.vocabulary]
-        numbers = [self.vocabulary[term] for term in known]
-        columns = np.full(len(self.vocabulary), -1)  # after the numbers: another thread may add terms
-        columns[numbers] = np.arange(len(known))
-        found = columns[self.terms]
-        is_known = found >= 0
-        cells = self.term_owners[is_known] * len(known) + found[is_known]
-        return known, np.bincount(cells, minlength=self.size * len(known)).reshape(self.size, len(known))
+        owners, starts = self._term_postings
+        last = len(starts) - 1  # the vocabulary may have more: the versions of a scope share it
+        numbers = {term: number for term in terms if (number := self.vocabulary.get(term, last)) < last}
+        counts = np.empty((len(numbers), self.size), dtype=np.int64)
+        for row, number in zip(counts, numbers.values(), strict=True):
+            row[:] = np.bincount(owners[starts[number] : starts[number + 1]], minlength=self.size)
+        return list(numbers), counts
 
     def cosines(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the cosine of each memory to a query's vector, (n,)."""
         import numpy as np
 
+        if not self.size:
+            return np.zeros(0, dtype=np.float32)
         size = max(1, _PRODUCT_NUMBERS // len(vector))
         blocks = [self.vectors[start : start + size] @ vector for start in range(0, self.size, size)]
-        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.float32)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
-    def find(self, rows: Iterable[int], today: str | None = None) -> NDArray[np.int64]:
+    def find(self, rows: Sequence[int], today: str | None = None) -> NDArray[np.int64]:
         """Return the indexes of those of `rows` that exist, and that have not expired before a day."""
         import numpy as np
 
-        indexes = self._indexes
-        found = [index for row in rows if (index := indexes.get(row)) is not None]
-        if self._expiring and today is not None:
-            expired = {index for index, day in self._expiring if day < today}
-            found = [index for index in found if index not in expired]
-        return np.array(found, dtype=np.int64)
+        wanted = np.array(rows, dtype=np.int64)
+        indexes = np.searchsorted(self.memories.rows, wanted)
+        indexes = indexes[self.memories.rows.take(indexes, mode="clip") == wanted] if self.size else indexes[:0]
+        expired = [] if today is None else self.find_expired(today)
+        return indexes[~np.isin(indexes, expired)] if expired else indexes
+
+    def find_expired(self, today: str) -> list[int]:
+        """Return the indexes of the memories that expired before a day."""
+        return [index for index, day in self._expiring if day < today]
 
 
 def _load(

@@ -55,13 +55,13 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
         ConfigError: the store holds another embedder's vectors.
     """
     if (kept := (yield from find_result(ports, request))) is not None:
-        return replace(kept, hits=list(kept.hits), notes=list(kept.notes))
+        return kept
     active = yield from open_scope(ports, request.scope)
     search = yield from plan_search(ports, request, active)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
     if search.active is not None and _is_repeatable(ports, search):
-        search.active.keep_result(request, replace(search, hits=list(search.hits), notes=list(search.notes)))
+        search.active.keep_result(request, search)
     return search
 
 

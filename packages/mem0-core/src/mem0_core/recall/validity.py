@@ -361,13 +361,14 @@ def _is_similar(hit: Hit, nearest: float, end: str) -> bool:
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
     """Return hits with their validity, where their memories make statements that can end."""
     replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
+    if not replaced and not any(hit.has_statements for hit in hits):
+        return list(hits)
     memories = [
-        to_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text)))
-        if hit.has_statements
-        else SlotMemory(hit.item, _said_at(hit), ())
+        to_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text))) if hit.has_statements else None
         for hit in hits
     ]
-    slots = dict.fromkeys(slot for memory in memories for slot in _slots(memory))
+    stating = [memory for memory in memories if memory is not None]
+    slots = dict.fromkeys(slot for memory in stating for slot in _slots(memory))
     if not slots and not replaced:
         return list(hits)
     families_of: dict[str, list[str]] = {}
@@ -376,10 +377,10 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
     related = {subject: related_families(families) for subject, families in families_of.items()}
     keys = [_closing_key(subject, family) for subject, families in related.items() for family in families]
     found = yield from SlotReader(ports, search).read_memories(keys)
-    everything = {one.key: one for one in (*found, *memories)}.values()
+    everything = {one.key: one for one in (*found, *stating)}.values()
     timelines = {subject: build_timeline(everything, (subject,), families) for subject, families in related.items()}
     now = current_time(search)
-    validities = [_validity_of(memory, timelines, now) for memory in memories]
+    validities = [None if memory is None else _validity_of(memory, timelines, now) for memory in memories]
     return [
         hit if validity is None else replace(hit, validity=validity)
         for hit, validity in zip(hits, validities, strict=True)
