@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any, cast
 
 from mem0_core.domain.records import AnswerDict, ContextDict, PathDict, QueryResult, SearchResult
@@ -12,6 +11,13 @@ __all__ = ["show_answer", "show_context", "show_path", "show_paths", "show_query
 
 _MAX_ROWS = 100
 _CELL = 'style="text-align:left;vertical-align:top;white-space:pre-wrap"'
+
+
+def _escape(text: str) -> str:
+    """Return a text as HTML."""
+    import html  # with a table of all entities, which only notebooks need
+
+    return html.escape(text)
 
 
 class _HtmlDict(dict[str, Any]):
@@ -98,8 +104,8 @@ def _context(result: Mapping[str, Any]) -> str:
     messages = [[message["role"], message["content"]] for message in result["messages"]]
     return "".join(
         [
-            f"<p><b>context</b>, {escape(str(result['tokens']))} tokens</p>",
-            f'<pre style="white-space:pre-wrap">{escape(str(result["text"]))}</pre>' if result["text"] else "",
+            f"<p><b>context</b>, {_escape(str(result['tokens']))} tokens</p>",
+            f'<pre style="white-space:pre-wrap">{_escape(str(result["text"]))}</pre>' if result["text"] else "",
             _memories(result["memories"]),
             _relations(result["relations"]),
             _table(["role", "message"], messages),
@@ -111,7 +117,7 @@ def _answer(result: Mapping[str, Any]) -> str:
     known = result["answer"]
     dates = " to ".join(_day(result.get(key)) or "…" for key in ("since", "until") if "since" in result)
     parts = [
-        f"<p><b>{escape(str(known))}</b> {escape(dates)}</p>" if known is not None else "<p><i>unknown</i></p>",
+        f"<p><b>{_escape(str(known))}</b> {_escape(dates)}</p>" if known is not None else "<p><i>unknown</i></p>",
         _note(result),
         _path(result["path"]) if "path" in result else "",
         _memories(result["memories"] or [result[key] for key in ("nearest",) if key in result]),
@@ -124,18 +130,20 @@ def _query(result: Mapping[str, Any]) -> str:
     rows = [[_value(row.get(column)) for column in columns] for row in result["rows"]]
     plan = "\n".join(map(str, result.get("plan", ())))
     return (
-        (_table(columns, rows) or "<p><i>no rows</i></p>") + _note(result) + (f"<pre>{escape(plan)}</pre>" * bool(plan))
+        (_table(columns, rows) or "<p><i>no rows</i></p>")
+        + _note(result)
+        + (f"<pre>{_escape(plan)}</pre>" * bool(plan))
     )
 
 
 def _path(path: Mapping[str, Any]) -> str:
-    chain = [f"<b>{escape(str(path['start']))}</b>"]
+    chain = [f"<b>{_escape(str(path['start']))}</b>"]
     for step in path["steps"]:
-        label = escape(str(step["relationship"]).replace("_", " "))
-        valid = f"<small> ({escape(_validity(step))})</small>" if _validity(step) else ""
+        label = _escape(str(step["relationship"]).replace("_", " "))
+        valid = f"<small> ({_escape(_validity(step))})</small>" if _validity(step) else ""
         far = step["destination"] if step["forward"] else step["source"]
         arrow = f"{label}{valid} →" if step["forward"] else f"← {label}{valid}"
-        chain.append(f"{arrow} <b>{escape(str(far))}</b>")
+        chain.append(f"{arrow} <b>{_escape(str(far))}</b>")
     return f"<p>{' '.join(chain)}</p>"
 
 
@@ -181,11 +189,11 @@ def _value(value: object) -> str:
 
 
 def _note(result: Mapping[str, Any]) -> str:
-    return f"<p><i>{escape(str(result['note']))}</i></p>" if result.get("note") else ""
+    return f"<p><i>{_escape(str(result['note']))}</i></p>" if result.get("note") else ""
 
 
 def _section(title: str, parts: Iterable[str]) -> str:
-    return f"<p><b>{escape(title)}</b></p>{''.join(parts)}"
+    return f"<p><b>{_escape(title)}</b></p>{''.join(parts)}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -193,9 +201,9 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     if not rows:
         return ""
     shown = [index for index in range(len(heads)) if any(str(row[index]) for row in rows)]
-    head = "".join(f"<th {_CELL}>{escape(heads[index])}</th>" for index in shown)
+    head = "".join(f"<th {_CELL}>{_escape(heads[index])}</th>" for index in shown)
     body = "".join(
-        f"<tr>{''.join(f'<td {_CELL}>{escape(str(row[index]))}</td>' for index in shown)}</tr>"
+        f"<tr>{''.join(f'<td {_CELL}>{_escape(str(row[index]))}</td>' for index in shown)}</tr>"
         for row in rows[:_MAX_ROWS]
     )
     more = f"<p><i>and {len(rows) - _MAX_ROWS} more</i></p>" if len(rows) > _MAX_ROWS else ""

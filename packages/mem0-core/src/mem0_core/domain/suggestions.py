@@ -5,7 +5,6 @@ Every such message has the same parts: the name as it was written, the nearest a
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import sys
@@ -113,12 +112,14 @@ _SYNONYMS = {
 
 def find_nearest(name: str, known: Collection[str]) -> str | None:
     """Return the accepted name that `name` probably means, or None."""
+    from difflib import get_close_matches  # for mistakes only
+
     folded = name.casefold().replace("-", "_")
     for synonym in _SYNONYMS.get(folded, ()):
         if synonym in known:
             return synonym
     by_key = {one.casefold().replace("-", "_"): one for one in known}
-    near = difflib.get_close_matches(folded, by_key, n=1, cutoff=_MIN_SIMILARITY)
+    near = get_close_matches(folded, by_key, n=1, cutoff=_MIN_SIMILARITY)
     return by_key[near[0]] if near else None
 
 

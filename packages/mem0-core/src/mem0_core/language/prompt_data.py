@@ -32,25 +32,25 @@ _COLONS = (
     r":\u02d0\u02f8\u0589\u05c3\u0703\u0704\u16ec\u1803\u1809\u205a\u2236\u2a74\ua4fd\ua789\ufe13\ufe30\ufe55\uff1a"
 )
 
-_ESCAPED = re.compile(_DANGEROUS)
-_UNSAFE = re.compile(rf"\A[\s\"]|{_DANGEROUS}|(?<!\d)[{_COLONS}]|[{_COLONS}](?!\d)|\s\Z")
+# Compiled by `re` at their first use, which a search does not need.
+_UNSAFE = rf"\A[\s\"]|{_DANGEROUS}|(?<!\d)[{_COLONS}]|[{_COLONS}](?!\d)|\s\Z"
 _PLAIN_NAME = re.compile(r"\w[\w .,'’@+-]{0,79}(?<!\s)")
 _ENCODER = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would create one per line
 
 
 def encode_data(value: Any) -> str:
     r"""Write data as JSON on one line, in which no text can pass for a delimiter: ``</`` becomes ``\u003c/``."""
-    return _ESCAPED.sub(_escape, _ENCODER.encode(value))
+    return re.sub(_DANGEROUS, _escape, _ENCODER.encode(value))
 
 
 def escape_line(text: str) -> str:
     r"""Write a text on one line, with ``\uXXXX`` for the same characters as in JSON."""
-    return _ESCAPED.sub(_escape, text)
+    return re.sub(_DANGEROUS, _escape, text)
 
 
 def quote_text(text: str) -> str:
     """Write a text as it is, or as a JSON string if it could pass for more than one text."""
-    return encode_data(text) if _UNSAFE.search(text) else text
+    return encode_data(text) if re.search(_UNSAFE, text) else text
 
 
 def format_message(message: Message) -> str:
@@ -65,7 +65,7 @@ def format_messages(messages: Iterable[Message]) -> str:
 
 
 def _quote_name(name: str) -> str:
-    is_plain = _PLAIN_NAME.fullmatch(name) and not _ESCAPED.search(name) and name.casefold() not in KNOWN_ROLES
+    is_plain = _PLAIN_NAME.fullmatch(name) and not re.search(_DANGEROUS, name) and name.casefold() not in KNOWN_ROLES
     return name if is_plain else encode_data(name)
 
 

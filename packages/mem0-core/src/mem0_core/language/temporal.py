@@ -116,7 +116,7 @@ def is_about_time(text: str, spans: Sequence[TimeSpan] | None = None) -> bool:
     Args:
         spans: the time spans of `text`, for a caller that has them.
     """
-    if _ASKS_WHEN.search(_normalize(text)) is not None:
+    if re.search(_ASKS_WHEN, _normalize(text)) is not None:
         return True
     return bool(parse_time_spans(text, date(CYCLE_YEAR, 6, 15)) if spans is None else spans)
 
@@ -189,7 +189,7 @@ def _compute_precision(days: int) -> float:
     return max(0.25, 1 - log10(days) / 5) if days > 0 else 0.25
 
 
-_ASKS_WHEN = re.compile(
+_ASKS_WHEN = (  # as text: a search does not need it compiled
     r"^\W*when\b[^,?]*\?\W*$|\bsince when\b|\bhow (?:long|recently|soon|many (?:days|weeks|months|years))\b"
     r"|\bwhen(?:'s|\s+(?:did|do|does|was|were|is|are|will|would|has|have|had|can|could|should|shall)\b|\W*$)"
     r"|\b(?:know|remember|recall|tell|told|say|said|ask|sure|remind)(?: me| us)?(?: exactly)? when\b"

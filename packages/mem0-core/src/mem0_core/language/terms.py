@@ -39,7 +39,7 @@ _WORD = re.compile(
     r"(?:[^\W_]|[\u0900-\u0dff\u0e31\u0e34-\u0e4e\u0eb1-\u0ecd\u0f71-\u0fbc\u102b-\u103e\u17b4-\u17d3])+"
 )
 # Thai, Lao, Myanmar, Khmer; kana, Han, Hangul (which has spaces, but joins particles to its words).
-_UNSPACED = re.compile(
+_UNSPACED = (  # as text: most programs never need it compiled
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+|[\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
     r"\U00020000-\U0003134f]+"
 )
@@ -130,7 +130,7 @@ def _word_terms(word: str) -> tuple[str, ...]:
     """Return the terms of one word: none for a stop word, several for a script without spaces."""
     if word in _STOP:
         return ()
-    if not word.isascii() and _UNSPACED.search(word):
+    if not word.isascii() and re.search(_UNSPACED, word):
         return tuple(_split_unspaced(word))
     for script, language in _STEMMERS:
         if script.fullmatch(word):
@@ -141,7 +141,7 @@ def _word_terms(word: str) -> tuple[str, ...]:
 def _split_unspaced(word: str) -> list[str]:
     """Return runs without spaces as pairs of characters, and the parts between such runs as terms."""
     terms, end = list[str](), 0
-    for run in _UNSPACED.finditer(word):
+    for run in re.finditer(_UNSPACED, word):
         terms += _word_terms(word[end : run.start()]) if run.start() > end else ()
         characters, end = run.group(), run.end()
         terms += [characters[index : index + 2] for index in range(max(1, len(characters) - 1))]
