@@ -898,7 +898,8 @@ class StatementReader:
             return False
         is_start = at in self._starts or self._text.low(at - 1) == "and"
         if self._text.is_name(at + 1):
-            is_plain = self._text.words[at][0].islower() or low not in self._words["clerical_titles"]
+            is_title = kin.is_plural or low in self._words["clerical_titles"]  # "Kids Menu", "Father Ted"
+            is_plain = self._text.words[at][0].islower() or not is_title
             after = self._text.name_end(at + 1, min(len(self._lows), at + 1 + MAX_NAME_WORDS))
             return is_start and is_plain and (self._is_verb(after) or self._text.low(after) in {"in", "at", "'s"})
         is_start |= self._text.words[at][0].isupper() and self._text.low(at - 1) in {",", "then", "now", "but", "so"}
