@@ -131,6 +131,15 @@ class TestModes:
         assert (found["data"], found["data/memory.db"]) == ("0o750", "0o640")
 
 
+def test_a_file_system_that_takes_no_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, mode: int = 0o777) -> None:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Path, "mkdir", refuse)  # as in /proc, where the parent of the new folder exists
+    with pytest.raises(FileNotFoundError):
+        make_folder(tmp_path / "x")
+
+
 def test_a_file_where_a_folder_should_be_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(OSError, match="exists"):

@@ -21,7 +21,6 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from mem0_core import (
     ArgumentError,
     AsyncMemory,
-    ConfigError,
     InputError,
     LimitError,
     Memory,
@@ -218,7 +217,7 @@ def test_a_policy_and_limits_see_system_messages(tmp_path: Path) -> None:
         assert history.messages == [SystemMessage("The code is [pin].")]
         with pytest.raises(LimitError):
             history.add_messages([SystemMessage("x" * 41)])
-        with pytest.raises(ConfigError, match="limit must be 0 or more"):
+        with pytest.raises(InputError, match="limit must be a whole number of at least 0"):
             Mem0ChatMessageHistory(memory, user_id="ana", limit=-1)
 
 

@@ -11,6 +11,8 @@ from langgraph.store.base import InvalidNamespaceError
 
 from mem0_core import Mem0Error, Memory
 from mem0_langchain import (
+    LangChainChat,
+    LangChainEmbedder,
     Mem0ChatMessageHistory,
     Mem0Compressor,
     Mem0Memory,
@@ -53,6 +55,11 @@ def test_an_object_that_is_no_memory_is_explained(wrap: Callable[[Any], Any]) ->
 
 Parts = tuple[str, str, str, str]
 
+
+def _build(kind: Callable[..., Any], options: dict[str, Any]) -> Callable[[Memory], Any]:
+    return lambda memory: kind(memory, **options)
+
+
 WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
     "retriever without memory": (
         lambda memory: Mem0Retriever(),  # type: ignore[call-arg]
@@ -84,35 +91,35 @@ WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
     ),
     "middleware of nothing": (
         lambda memory: MemoryMiddleware(memory, k=0, on_error="log"),
-        ("k", "not 0", "greater than or equal to 1", "leave k out"),
+        ("k", "not 0", "a positive whole number", "k=10"),
     ),
     "middleware with a threshold in percent": (
         lambda memory: MemoryMiddleware(memory, threshold=40),
-        ("threshold", "not 40", "less than or equal to 1", "leave threshold out"),
+        ("threshold", "not 40", "a number in [0, 1]", "threshold=0.3"),
     ),
     "middleware with an unknown way to keep": (
         lambda memory: MemoryMiddleware(memory, keep="none"),  # type: ignore[arg-type]
-        ("keep", "'none'", "'all' or 'statements'", "leave keep out"),
+        ("keep", "'none'", "accepted: all, statements", "pass one of them"),
     ),
     "middleware with an unknown way to fail": (
         lambda memory: MemoryMiddleware(memory, on_error="ignore"),  # type: ignore[arg-type]
-        ("on_error", "'ignore'", "'raise' or 'log'", "leave on_error out"),
+        ("on_error", "'ignore'", "accepted: raise, log", "pass one of them"),
     ),
     "recall node of a word": (
         lambda memory: RecallNode(memory, k="2"),  # type: ignore[arg-type]
-        ("k", "not '2'", "a valid integer", "leave k out"),
+        ("k", "not '2'", "a positive whole number", "k=10"),
     ),
     "remember node with an unknown way to keep": (
         lambda memory: RememberNode(memory, keep="none"),  # type: ignore[arg-type]
-        ("keep", "'none'", "'all' or 'statements'", "leave keep out"),
+        ("keep", "'none'", "accepted: all, statements", "pass one of them"),
     ),
     "history of a word": (
         lambda memory: Mem0ChatMessageHistory(memory, user_id="u", limit="5"),  # type: ignore[arg-type]
-        ("limit", "not '5'", "a valid integer", "leave limit out"),
+        ("limit", "not '5'", "a whole number", "limit=100"),
     ),
     "store with one field": (
         lambda memory: Mem0Store(memory, fields="text"),
-        ("fields", "'text'", "a list of paths", "pass ['text']"),
+        ("fields", "'text'", "a list of texts", "fields=['text']"),
     ),
     "word as namespace": (
         lambda memory: Mem0Store(memory).search("notes"),  # type: ignore[arg-type]
@@ -146,6 +153,55 @@ WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
         lambda memory: MemoryVectors("x"),  # type: ignore[arg-type]
         ("dims", "'x'", "a whole number", "for example 384"),
     ),
+    **{
+        f"{name} of {kind.__name__}": (_build(kind, options), parts)
+        for kind in (MemoryMiddleware, RecallNode)
+        for name, options, parts in (
+            ("list of filters", {"filters": ["x"]}, ("filters", "['x']", "a mapping", "filters={'topic': 'work'}")),
+            ("recipe", {"recipe": "hybird"}, ("recipe", "'hybird'", "mem0, paper", "did you mean 'hybrid'?")),
+            ("scope", {"scope": "maya"}, ("scope", "'maya'", "mem0_core.Scope", "pass Scope(user_id=...)")),
+        )
+    },
+    "budget of words": (
+        lambda memory: MemoryMiddleware(memory, max_tokens="many"),  # type: ignore[arg-type]
+        ("max_tokens", "'many'", "a positive whole number", "max_tokens=2000"),
+    ),
+    "compressor with a misspelled reranker": (
+        lambda memory: Mem0Compressor(reranker="coheer"),
+        ("reranker", "'coheer'", "providers: aws_bedrock", "did you mean 'cohere'?"),
+    ),
+    "compressor with a number": (
+        lambda memory: Mem0Compressor(reranker=3),
+        ("reranker", "3 has no method", "'score'", "pass 'provider:model'"),
+    ),
+    "call of a retriever": (
+        lambda memory: Mem0Retriever(memory=memory, user_id="maya").invoke("tea", limit=3),
+        ("Mem0Retriever.invoke()", "limit=3", "accepted: k, filters", "did you mean 'k'?"),
+    ),
+    "run with a misspelled id": (
+        lambda memory: Mem0Retriever(memory=memory).invoke("tea", {"configurable": {"userId": "maya"}}),
+        ("user_id", "'userId'", "agent_id or run_id", "did you mean 'user_id'?"),
+    ),
+    "text as texts": (
+        lambda memory: Mem0VectorStore(memory, user_id="maya").add_texts("tea"),
+        ("texts", "'tea'", "a list of texts", "texts=['tea']"),
+    ),
+    "number as ttl": (
+        lambda memory: Mem0Store(memory, ttl=5),  # type: ignore[arg-type]
+        ("ttl", "5", "a mapping", "{'default_ttl': 60}"),
+    ),
+    "number as query of a store": (
+        lambda memory: Mem0Store(memory).search(("maya",), query=3),  # type: ignore[arg-type]
+        ("query", "3", "one text", "query='music'"),
+    ),
+    "name as chat model": (
+        lambda memory: LangChainChat("gpt-4o"),  # type: ignore[arg-type]
+        ("model", "'gpt-4o'", "Runnable", "ChatOpenAI"),
+    ),
+    "name as embeddings": (
+        lambda memory: LangChainEmbedder("text-embedding-3-small"),  # type: ignore[arg-type]
+        ("embeddings", "'text-embedding-3-small'", "Embeddings", "OpenAIEmbeddings"),
+    ),
     "index over a word": (
         lambda memory: VectorStoreIndex("x", source=memory.store),  # type: ignore[arg-type]
         ("store", "'x'", "a vector store of LangChain", "InMemoryVectorStore"),
@@ -159,6 +215,19 @@ def test_a_wrong_usage_is_explained(tmp_path: Path, usage: str) -> None:
     with open_memory(tmp_path) as memory, pytest.raises((Mem0Error, InvalidNamespaceError)) as raised:
         call(memory)
     check_four_parts(str(raised.value), parts)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.put("maya", "tea", {"likes": True}),
+        lambda store: store.list_namespaces(prefix="maya"),
+    ],
+)
+def test_a_text_is_no_namespace_of_its_letters(tmp_path: Path, call: Callable[[Mem0Store], Any]) -> None:
+    with open_memory(tmp_path) as memory, pytest.raises(InvalidNamespaceError) as raised:
+        call(Mem0Store(memory))
+    check_four_parts(str(raised.value), ("namespace", "'maya'", "a tuple of labels", "pass ('maya',)"))
 
 
 def test_a_subclass_may_take_arguments_of_its_own(tmp_path: Path) -> None:

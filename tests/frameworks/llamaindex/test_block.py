@@ -316,5 +316,5 @@ def test_what_makes_no_sense_is_refused(counted: Counted) -> None:
         Mem0MemoryBlock(counted.memory)
     with pytest.raises(ConfigError, match="missing memory or config"):
         Mem0MemoryBlock(user_id="maya")
-    with pytest.raises(ConfigError, match="unknown option 'limit'"):
+    with pytest.raises(ConfigError, match="unexpected keyword argument 'limit'"):
         Mem0MemoryBlock(counted.memory, user_id="maya", limit=3)

@@ -84,7 +84,7 @@ def test_a_wrong_memory_or_config_is_refused(tmp_path: Path) -> None:
         Mem0Memory(object(), user_id="maya")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="embeder"):
         Mem0Memory.from_config({"path": str(tmp_path), "embeder": "hash"}, user_id="maya")
-    with pytest.raises(ConfigError, match=r"unknown option 'limit'.*token_limit"):
+    with pytest.raises(ConfigError, match=r"unexpected keyword argument 'limit'.*token_limit"):
         Mem0Memory.from_defaults(user_id="maya", limit=3)
 
 

@@ -10,7 +10,17 @@ import pytest
 
 from mem0_core import Memory
 from mem0_core.errors import Mem0Error
-from mem0_llamaindex import Mem0Memory, Mem0MemoryBlock, Mem0Retriever, memory_tools
+from mem0_llamaindex import (
+    LlamaIndexChat,
+    LlamaIndexEmbedder,
+    Mem0ChatStore,
+    Mem0Memory,
+    Mem0MemoryBlock,
+    Mem0Rerank,
+    Mem0Retriever,
+    Mem0VectorStore,
+    memory_tools,
+)
 from tests.support import check_four_parts, open_memory
 
 CONFIG = {"embedder": "hash"}
@@ -75,6 +85,38 @@ MISTAKES: dict[str, tuple[Callable[[Memory, Path], Any], Parts]] = {
     "block": (
         lambda memory, folder: Mem0MemoryBlock(memory=memory, usr_id="u"),
         ("usr_id", "usr_id='u'", "accepted: name", "did you mean 'user_id'?"),
+    ),
+    "text as number": (
+        lambda memory, folder: Mem0Retriever(memory, user_id="u", k="4"),  # type: ignore[arg-type]
+        ("k", "'4'", "a positive whole number", "k=10"),
+    ),
+    "recipe": (
+        lambda memory, folder: Mem0VectorStore(memory, user_id="u", recipe="hybird"),
+        ("recipe", "'hybird'", "mem0, paper", "did you mean 'hybrid'?"),
+    ),
+    "number of nodes": (
+        lambda memory, folder: Mem0Rerank(top_n=0),
+        ("top_n", "not 0", "greater than or equal to 1", "leave top_n out"),
+    ),
+    "option of a reranker": (
+        lambda memory, folder: Mem0Rerank(topn=3),
+        ("topn", "topn=3", "accepted: callback_manager, top_n", "did you mean 'top_n'?"),
+    ),
+    "text as names": (
+        lambda memory, folder: memory_tools(memory, user_id="u", only="search_memory"),
+        ("only", "'search_memory'", "a list of texts", "only=['search_memory']"),
+    ),
+    "texts as messages": (
+        lambda memory, folder: Mem0ChatStore(memory).set_messages("k", ["hi"]),  # type: ignore[list-item]
+        ("messages", "['hi']", "a list of ChatMessage", "pass such a value"),
+    ),
+    "name as model": (
+        lambda memory, folder: LlamaIndexChat("gpt-4o"),  # type: ignore[arg-type]
+        ("llm", "'gpt-4o'", "an object of the class LLM", "OpenAI(model=...)"),
+    ),
+    "name as embeddings": (
+        lambda memory, folder: LlamaIndexEmbedder("text-embedding-3-small"),  # type: ignore[arg-type]
+        ("model", "'text-embedding-3-small'", "an object of the class BaseEmbedding", "OpenAIEmbedding"),
     ),
     "no configuration": (
         lambda memory, folder: Mem0Memory.from_config(context={"user_id": "u"}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,10 @@ class Desk:
         with Memory(given, **{"embedder": HashEmbedder(), **parts}) as opened:
             opened.search("tea", user_id="alice")
 
+    def open_without_key(self, **parts: Any) -> None:
+        os.environ.pop("OPENAI_API_KEY")
+        self.open(**parts)
+
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
@@ -48,6 +54,11 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     with Memory({"path": str(tmp_path / "data")}, embedder=HashEmbedder()) as memory:
         (added,) = memory.add("I like tea", user_id="alice")["results"]
         yield Desk(tmp_path, memory, added["id"])
+
+
+def _write(file: Path, text: str) -> str:
+    file.write_text(text)
+    return str(file)
 
 
 Parts = tuple[str, str, str, str]
@@ -145,6 +156,34 @@ CONSTRUCTOR: dict[str, tuple[Callable[[Desk], Any], Parts]] = {
     "a graph without its address": (
         lambda desk: desk.open(graph="neo4j"),
         ("graph_store.config", "'url' is required and missing", "accepted: url, username", "add it"),
+    ),
+    "a file as folder": (
+        lambda desk: Memory(path=_write(desk.folder / "notes.txt", "tea")),
+        ("cannot make the folder", "notes.txt: it is a file", "a folder that can be made", "pass path="),
+    ),
+    "a folder as file": (
+        lambda desk: desk.open({"path": None, "history_db_path": str(desk.folder)}),
+        ("cannot open", "unable to open database file", "read and write", "its folder as path="),
+    ),
+    "a text as database": (
+        lambda desk: desk.open({"path": None, "history_db_path": _write(desk.folder / "x.toml", "tea" * 2000)}),
+        ("cannot open", "x.toml", "not a database", "pass another file"),
+    ),
+    "a faulty file": (
+        lambda desk: Memory(_write(desk.folder / "bad.yaml", "llm: [")),
+        ("config", "bad.yaml", "not valid YAML", "correct the file"),
+    ),
+    "a name as index": (
+        lambda desk: desk.open(index="qdrant"),
+        ("index", "'qdrant'", "an object is required", "Memory({'vector_store': {'provider': 'qdrant'}})"),
+    ),
+    "a model without a key": (
+        lambda desk: desk.open_without_key(llm="gpt-4o-mini"),
+        ("llm.config (openai)", "api_key is missing", "base_url", "set OPENAI_API_KEY"),
+    ),
+    "a server without scheme": (
+        lambda desk: desk.open({"llm": {"provider": "ollama", "config": {"ollama_base_url": "127.0.0.1:1"}}}),
+        ("llm.config (ollama)", "'127.0.0.1:1/v1'", "http:// or https://", "base_url must begin"),
     ),
     "a number as graph": (
         lambda desk: desk.open(graph=3),
@@ -457,6 +496,38 @@ VERBS: dict[str, tuple[Callable[[Desk], Any], Parts]] = {
         lambda desk: desk.memory.add("x", user_id="u", memory_type="episodic"),
         ("memory_type", "'episodic'", "procedural_memory", "leave it out"),
     ),
+    "nothing as question": (
+        lambda desk: desk.memory.answer(None, user_id="alice"),  # type: ignore[arg-type]
+        ("question", "None", "one text", "question="),
+    ),
+    "an empty question": (
+        lambda desk: desk.memory.traverse("", user_id="alice"),
+        ("question", "''", "pass a text", "get_all"),
+    ),
+    "a query without content": (
+        lambda desk: desk.memory.context({"role": "user", "text": "tea"}, user_id="alice"),
+        ("query[0]", "'text': 'tea'", "'content'", "add the key"),
+    ),
+    "a chunk of nothing": (
+        lambda desk: desk.memory.add_many(["tea"], user_id="alice", chunk=0),
+        ("chunk", "not 0", "a positive whole number", "chunk=256"),
+    ),
+    "a misspelled id in filters": (
+        lambda desk: desk.memory.search("tea", filters={"userId": "alice"}),
+        ("user_id", "'userId'", "agent_id, run_id", "did you mean 'user_id'?"),
+    ),
+    "a word as time in filters": (
+        lambda desk: desk.memory.search("tea", user_id="alice", filters={"created_at": {"gte": "last week"}}),
+        ("created_at", "'last week'", "a time", "pass ISO 8601 text"),
+    ),
+    "a number as new text": (
+        lambda desk: desk.memory.update_by_query("tea", 3, user_id="alice"),  # type: ignore[arg-type]
+        ("data", "3", "a text or a function", "pass the new text"),
+    ),
+    "a text as names": (
+        lambda desk: desk.memory.merge(user_id="alice", names="Anna"),
+        ("names", "'Anna'", "a list of texts", "names=['Anna']"),
+    ),
     "a list of queries": (
         lambda desk: desk.memory.search(["x"], user_id="u"),  # type: ignore[arg-type]
         ("query", "['x']", "one text", "search for each text"),
@@ -695,6 +766,17 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Parts]] = {
         ("export", "out", "--format", "xml"),
         ("--format", "'xml'", "accepted: jsonl, csv", "example: mem0-core export"),
     ),
+    "no name of a user": (
+        ("add", "tea", "--user", ""),
+        ("--user", "''", "a non-empty text", "pass, for example, --user"),
+    ),
+    "an empty query": (("search", "", "--user", "alice"), ("query", "''", "pass a text", "`mem0-core list`")),
+    "an impossible port": (("serve", "--port", "99999"), ("--port", "99999", "1..65535", "--port 8765")),
+    "an unknown host": (
+        ("serve", "--host", "192.0.2.1"),
+        ("--host", "'192.0.2.1'", "no address of this machine", "pass 127.0.0.1"),
+    ),
+    "a key without name": (("keys", "--create", ""), ("name of a key", "''", "a text", "'laptop'")),
     "a word as port": (("serve", "--port", "abc"), ("--port", "'abc'", "a number is required", "for example 10")),
 }
 
@@ -748,3 +830,10 @@ def test_help_and_version_are_commands_too(capsys: pytest.CaptureFixture[str], w
         main(words)
     assert stopped.value.code == 0
     assert "mem0-core" in capsys.readouterr().out
+
+
+def test_a_port_in_use_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = str(used.getsockname()[1])
+        assert main(["--path", str(tmp_path), "serve", "--no-keys", "--port", port]) == 2
+    check_four_parts(capsys.readouterr().err, ("--port", port, "in use", "pass another --port"))

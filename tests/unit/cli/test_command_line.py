@@ -247,8 +247,19 @@ def test_counts_have_the_number_of_their_noun(count: int, noun: str, expected: s
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize(("words", "expected"), [("mem0-core trav", "traverse"), ("mem0-core search --as", "--as-of")])
-def test_bash_completes_commands_and_options(words: str, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("mem0-core trav", "traverse"),
+        ("mem0-core search --as", "--as-of"),
+        ("mem0-core search --min-trust as", "assistant"),
+        ("mem0-core import --format chat", "chatgpt"),
+        ("mem0-core export --format j", "jsonl"),
+        ("mem0-core --llm-backend g", "gguf"),
+        ("mem0-core --user maya trav", "traverse"),
+    ],
+)
+def test_bash_completes_commands_options_and_their_values(words: str, expected: str) -> None:
     line = f"{completion_script(build_parser(), 'bash')}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1))\n"
     done = subprocess.run(
         ["bash", "-c", f'{line}_mem0_core; echo "${{COMPREPLY[@]}}"'], capture_output=True, text=True, check=True

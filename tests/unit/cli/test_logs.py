@@ -132,7 +132,7 @@ def test_a_file_lies_beside_the_configuration_that_names_it(tmp_path: Path, monk
         ("handlers: {file: {class: logging.FileHandler}}", r"logging\.yaml: handlers\.file: .*filename"),
         ("loggers: {mem0_core: {level: LOUD}}", r"logging\.yaml: loggers\.mem0_core: .*LOUD"),
         ("- a list", r"logging\.yaml: a configuration is a mapping of keys, not list"),
-        ("a: [", r"logging\.yaml is no YAML"),
+        ("a: [", r"logging\.yaml is not valid YAML"),
     ],
 )
 def test_what_is_wrong_is_told_with_file_and_key(tmp_path: Path, yaml: str, message: str) -> None:

@@ -261,7 +261,7 @@ def test_a_command_without_a_sign_fails_if_nobody_can_be_asked(talk: MessageLog)
 
 def test_mistakes_are_told_and_the_session_goes_on(talk: MessageLog, capsys: pytest.CaptureFixture[str]) -> None:
     assert talk("@fly") == "! unknown command @fly; @help lists the commands"
-    assert talk("@store") == "! an argument is missing; @help shows the usage"
+    assert talk("@store") == "! @store needs an argument; write @store TEXT"
     assert talk("@viz 'x") == "! invalid quotes: No closing quotation"
     assert talk("@list --colour").endswith("@help shows the usage")
     assert "unknown option '--colour'" in capsys.readouterr().err

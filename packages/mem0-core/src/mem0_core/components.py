@@ -94,6 +94,10 @@ def _build(kind: ComponentKind, provider: str, config: Mapping[str, Any], wiring
         return maker(**keys, **wiring)
     except TypeError as error:
         raise ConfigError(f"{kind}.config ({provider}): {error}") from error
+    except ConfigError as error:
+        if type(error) is not ConfigError or str(error).startswith(kind):
+            raise
+        raise ConfigError(f"{kind}.config ({provider}): {error}") from error
 
 
 def check_spec(kind: ComponentKind, spec: str | Mapping[str, Any]) -> None:

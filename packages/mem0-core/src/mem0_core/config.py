@@ -570,7 +570,7 @@ def read_config_file(path: Path) -> Any:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise ConfigError(f"{path} is no JSON: {error}") from error
+            raise ConfigError(f"config: {path} is not valid JSON: {error}; correct the file") from error
     try:
         import yaml
     except ImportError as error:
@@ -579,7 +579,9 @@ def read_config_file(path: Path) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         problem = _describe_yaml_error(error)
-    raise ConfigError(f"{path} is no YAML: {problem}")  # the parser's own error quotes the line
+    raise ConfigError(
+        f"config: {path} is not valid YAML: {problem}; correct the file"
+    )  # the parser's own error quotes the line
 
 
 def _describe_yaml_error(error: Any) -> str:

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig, ensure_config
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from mem0_core import Mem0Error, Memory, Scope
-from mem0_core.domain.suggestions import describe_field, describe_value, suggest
+from mem0_core.api.options import check_options
+from mem0_core.domain.suggestions import describe_field, describe_unknown, describe_value
 from mem0_core.errors import ArgumentError
 from mem0_langchain.convert import unwrap_memory
 from mem0_langchain.scope import ScopeAddress, get_run_context
 
-__all__ = ["KnownFields", "OwnedFields", "check_values"]
-
-
-class _Values(BaseModel):
-    """Arguments of the classes that are no pydantic models."""
-
-    model_config = ConfigDict(strict=True)
-
-    k: int = Field(default=10, ge=1)
-    threshold: float | None = Field(default=None, ge=0, le=1)
-    max_tokens: int = Field(default=2000, ge=1)
-    max_pending: int = Field(default=1000, ge=0)
-    limit: int = Field(default=100, ge=0)
-    keep: Literal["all", "statements"] = "statements"
-    on_error: Literal["raise", "log"] = "raise"
-
-
-def check_values(owner: str, **given: Any) -> None:
-    """Raise ArgumentError if an argument of a class is out of its range."""
-    try:
-        _Values(**given)
-    except ValidationError as error:
-        raise ArgumentError(describe_field(owner, error.errors()[0])) from error
+__all__ = ["KnownFields", "OwnedFields"]
 
 
 class KnownFields(BaseModel):
@@ -56,10 +35,7 @@ class KnownFields(BaseModel):
         accepted = {*fields, *(one.alias for one in fields.values() if one.alias)}
         for name, value in values.items():
             if name not in accepted:
-                raise ArgumentError(
-                    f"{owner}() got an unexpected keyword argument {name!r} ({name}={describe_value(value)})"
-                    f"{suggest(name, fields)}; leave it out, or pass an accepted one"
-                )
+                raise ArgumentError(f"{owner}() {describe_unknown(name, value, fields)}")
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -69,6 +45,7 @@ class KnownFields(BaseModel):
                 raise cause from error
             listed = f" (accepted: {', '.join(fields)})" if problem["type"] == "missing" else ""
             raise ArgumentError(f"{describe_field(owner, problem)}{listed}") from error
+        check_options({name: getattr(self, name) for name in values if name in fields})
 
 
 class OwnedFields(KnownFields):

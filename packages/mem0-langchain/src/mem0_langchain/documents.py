@@ -12,7 +12,8 @@ from langchain_core.vectorstores import VectorStore
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from mem0_core import AsyncMemory, Memory
-from mem0_core.domain.suggestions import check_constructor
+from mem0_core.api.options import check_constructor
+from mem0_core.domain.suggestions import check_list
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.views import ScopedDocument, ScopedDocuments
 from mem0_langchain.convert import unwrap_memory
@@ -109,7 +110,7 @@ class Mem0VectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Add texts, or replace those with the same ids; return their ids."""
-        return self._documents.add(list(texts), metadatas=metadatas, ids=ids)
+        return self._documents.add(_to_list(texts), metadatas=metadatas, ids=ids)
 
     async def aadd_texts(
         self,
@@ -120,7 +121,7 @@ class Mem0VectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Async version of `add_texts`."""
-        return await self._documents.aadd(list(texts), metadatas=metadatas, ids=ids)
+        return await self._documents.aadd(_to_list(texts), metadatas=metadatas, ids=ids)
 
     def add_documents(
         self, documents: list[Document], *, ids: Sequence[str | None] | None = None, **kwargs: Any
@@ -287,6 +288,11 @@ def _unchanged(score: float) -> float:
 
 def _to_document(found: ScopedDocument) -> Document:
     return Document(found.text, id=found.id, metadata=dict(found.metadata))
+
+
+def _to_list(texts: Iterable[str]) -> list[str]:
+    check_list(texts, "texts")
+    return list(texts)
 
 
 def _to_texts(documents: Sequence[Document]) -> tuple[list[str], list[dict[str, Any]]]:

@@ -13,9 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from mem0_core import AsyncMemory, Memory, Scope
 from mem0_core._system.boundary import convert_errors_of
-from mem0_core.domain.suggestions import check_constructor
+from mem0_core.api.options import check_constructor
 from mem0_core.flow import Flow, arun, do, run
-from mem0_langchain._fields import check_values
 from mem0_langchain.convert import to_mem0_messages, unwrap_memory
 from mem0_langchain.runs import to_ids
 
@@ -56,7 +55,6 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
         keep: Literal["all", "statements"] = "statements",
         background: bool = True,
     ) -> None:
-        check_values("Mem0ChatMessageHistory", limit=limit, keep=keep)
         self._memory = unwrap_memory(memory)
         self._scope = Scope(user_id, agent_id, run_id)
         self._scope_ids = user_id, agent_id, run_id

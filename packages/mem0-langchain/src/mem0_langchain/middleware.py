@@ -29,10 +29,9 @@ from mem0_core import (
     Scope,
     StoreError,
 )
-from mem0_core.domain.suggestions import check_constructor
+from mem0_core.api.options import check_constructor
 from mem0_core.flow import arun, run
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain._fields import check_values
 from mem0_langchain.convert import extract_question, extract_shown_texts, unwrap_memory
 from mem0_langchain.hooks import RecalledBlock, RecalledBlocks, RecallHook, RememberHook, TurnHooks, report_in_metadata
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
@@ -157,8 +156,6 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         name: str | None = None,
     ) -> None:
         super().__init__()
-        values: dict[str, Any] = {"k": k, "threshold": threshold, "max_tokens": max_tokens, "max_pending": max_pending}
-        check_values("MemoryMiddleware", **values, keep=keep, on_error=on_error)
         self.tools = []
         self._memory = unwrap_memory(memory)
         self._runs = MemoryRuns(memory)

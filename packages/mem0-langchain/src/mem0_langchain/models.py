@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from mem0_core import ConfigError, ModelError
 from mem0_core.catalog import ComponentKind
 from mem0_core.domain.records import Usage
+from mem0_core.domain.suggestions import check_instance
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.providers.adapters import arrange_scores, to_unit_vectors
@@ -153,6 +154,7 @@ class LangChainChat(FormsChat):
     """
 
     def __init__(self, model: Runnable[Any, Any]) -> None:
+        check_instance(model, Runnable, "model", "ChatOpenAI(model=...); a name goes to Memory(llm='langchain:...')")
         self.model = model
         self._forms = RequestForms(self, self._build_error)
 
@@ -255,6 +257,9 @@ class LangChainEmbedder:
     """
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None, dims: int | None = None) -> None:
+        check_instance(
+            embeddings, Embeddings, "embeddings", "OpenAIEmbeddings(model=...); a name goes to Memory(embedder=...)"
+        )
         self.embeddings = embeddings
         inner = getattr(embeddings, "underlying_embeddings", embeddings)  # a cache has its model's space
         self._name = name or _find_model_name(inner) or type(inner).__name__

@@ -11,12 +11,16 @@ from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import RunnableConfig
 from pydantic import Field
 
-from mem0_core import MemoryDict, ScopeError, SearchResult
+from mem0_core import ArgumentError, MemoryDict, ScopeError, SearchResult
+from mem0_core.api.options import check_options
+from mem0_core.domain.suggestions import describe_unknown
 from mem0_langchain._fields import OwnedFields
 from mem0_langchain.convert import extract_memories, memory_to_document, relation_to_document
 from mem0_langchain.runs import build_recall_request, langsmith_params
 
 __all__ = ["Mem0Retriever"]
+
+_CALL_OPTIONS = ("k", "filters", "threshold", "recipe")
 
 _WRAPPER_ADVICE = (
     "Retrievers that wrap another one (ContextualCompressionRetriever, MultiQueryRetriever) do not pass on the ids of"
@@ -92,27 +96,17 @@ class Mem0Retriever(OwnedFields, BaseRetriever):
                 document.metadata["relations"] = relations
         return documents
 
-    def _build_request(
-        self,
-        query: str,
-        *,
-        config_: RunnableConfig | None = None,
-        k: int | None = None,
-        filters: dict[str, Any] | None = None,
-        threshold: float | None = None,
-        recipe: Any = None,
-    ) -> dict[str, Any]:
+    def _build_request(self, query: str, *, config_: RunnableConfig | None = None, **options: Any) -> dict[str, Any]:
+        for name, value in options.items():
+            if name not in _CALL_OPTIONS:
+                raise ArgumentError(f"Mem0Retriever.invoke() {describe_unknown(name, value, _CALL_OPTIONS)}")
+        check_options(options)
+        chosen = {name: getattr(self, name) for name in _CALL_OPTIONS}
+        chosen |= {name: value for name, value in options.items() if value is not None}
         try:
             scope = self._resolve_scope(config_)
         except ScopeError as error:
             if config_ and "configurable" not in config_:
                 error.add_note(_WRAPPER_ADVICE)
             raise
-        return build_recall_request(
-            query,
-            scope,
-            k=self.k if k is None else k,
-            filters=self.filters if filters is None else filters,
-            threshold=self.threshold if threshold is None else threshold,
-            recipe=self.recipe if recipe is None else recipe,
-        )
+        return build_recall_request(query, scope, **chosen)

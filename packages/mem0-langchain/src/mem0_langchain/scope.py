@@ -24,6 +24,7 @@ from typing import Any
 
 from mem0_core import Scope, ScopeError
 from mem0_core.domain.records import Axis
+from mem0_core.domain.suggestions import describe_misspelled_id
 
 __all__ = ["ScopeAddress", "get_run_context"]
 
@@ -73,9 +74,11 @@ class ScopeAddress:
             named[Axis.RUN] = _read_thread_id(configurable)
         ids = {axis: self._merge_id(axis, value) for axis, value in named.items()}
         if not any(value is not None for value in ids.values()):
+            given = [*configurable, *(context if isinstance(context, Mapping) else ())]
             raise ScopeError(
                 "no user_id, agent_id or run_id is given. Name one in the call, with"
                 ' context={"user_id": ...} or config={"configurable": {"user_id": ...}}, or in the constructor'
+                f"{describe_misspelled_id(given, 'the run')}"
             )
         if ids[Axis.USER] is None and ids[Axis.RUN] is None and self.agent_id is not None:
             raise ScopeError(

@@ -22,7 +22,7 @@ from mem0_core import Memory as LongTermMemory
 from mem0_core._system.boundary import convert_errors_of
 from mem0_core.flow import arun, do
 from mem0_llamaindex.convert import ends_turn, message_text, replace_lone_surrogates, to_mem0_messages
-from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, check_options, explain_fields, strip_secrets
+from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, check_fields, explain_fields, strip_secrets
 from mem0_llamaindex.window import default_tokenizer
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
@@ -97,7 +97,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         run_id: str | None = None,
         **options: Any,
     ) -> None:
-        check_options(type(self), options)
+        check_fields(type(self), options)
         if memory is None and config is None:
             raise ConfigError(
                 "Mem0MemoryBlock() is missing memory or config; pass memory=Memory('data'), or config={...}"

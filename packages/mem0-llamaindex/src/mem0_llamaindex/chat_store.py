@@ -13,6 +13,7 @@ from llama_index.core.storage.chat_store import BaseChatStore
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
 from mem0_core import AsyncMemory, Memory, Scope, StoreError
+from mem0_core._system.boundary import convert_errors_of
 from mem0_core.domain.records import MemoryItem
 from mem0_core.flow import Flow
 from mem0_llamaindex.convert import message_text, replace_lone_surrogates
@@ -25,6 +26,7 @@ _KEY, _PLACE, _MESSAGE, _STATUS = "key", "place", "message", "status"
 _MAX_ATTEMPTS = 20  # of a write while other writers change the same messages
 
 
+@convert_errors_of("set_messages", "add_message", "aset_messages", "async_add_message")
 class Mem0ChatStore(BaseChatStore):
     """A chat store in a memory's database: durable, transactional, and shared by processes.
 

@@ -21,6 +21,7 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from mem0_core import AsyncMemory, Memory
+from mem0_core.api.options import check_options
 from mem0_core.domain.recipes import Recipe, Weights
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.views import ScopedDocument, ScopedDocuments
@@ -92,6 +93,7 @@ class Mem0VectorStore(BasePydanticVectorStore):
         run_id: str | None = None,
         recipe: Any = None,
     ) -> None:
+        check_options({"recipe": recipe})
         super().__init__(stores_text=True, is_embedding_query=False)
         self._documents = ScopedDocuments(unwrap_memory(memory), user_id=user_id, agent_id=agent_id, run_id=run_id)
         self._recipe = recipe

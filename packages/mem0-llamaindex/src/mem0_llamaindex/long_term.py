@@ -22,7 +22,7 @@ from mem0_core import AsyncMemory, ConfigError, ContextDict, Memory, MemoryConfi
 from mem0_core.config import load_config
 from mem0_core.domain.secrets import conceal, is_secret, is_secret_name, reveal, strip_url
 from mem0_core.domain.settings import Settings
-from mem0_core.domain.suggestions import describe_field, describe_value, suggest
+from mem0_core.domain.suggestions import describe_field, describe_unknown, describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_llamaindex.events import (
     MemoryRecallEndEvent,
@@ -35,7 +35,7 @@ __all__ = [
     "ConfigSource",
     "Keep",
     "ScopedMemory",
-    "check_options",
+    "check_fields",
     "explain_fields",
     "strip_secrets",
     "unwrap_memory",
@@ -65,7 +65,7 @@ def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
     return inner
 
 
-def check_options(owner: type[BaseModel], options: Mapping[str, Any]) -> None:
+def check_fields(owner: type[BaseModel], options: Mapping[str, Any]) -> None:
     """Raise ConfigError for an option that is no field of a class."""
     for name, value in options.items():
         if name == "context":
@@ -74,10 +74,7 @@ def check_options(owner: type[BaseModel], options: Mapping[str, Any]) -> None:
                 " user_id='alice' (only from_config and from_client take a context)"
             )
         if name not in owner.model_fields:
-            raise ConfigError(
-                f"{owner.__name__}() got an unknown option {name!r} ({name}={describe_value(value)})"
-                f"{suggest(name, owner.model_fields)}; leave it out, or pass an accepted one"
-            )
+            raise ConfigError(f"{owner.__name__}() {describe_unknown(name, value, owner.model_fields)}")
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from mem0_llamaindex.long_term import (
     ConfigSource,
     Keep,
     ScopedMemory,
-    check_options,
+    check_fields,
     explain_fields,
     strip_secrets,
 )
@@ -142,7 +142,7 @@ class Mem0Memory(BaseMemory):
         run_id: str | None = None,
         **options: Any,
     ) -> None:
-        check_options(type(self), {name: value for name, value in options.items() if name != "class_name"})
+        check_fields(type(self), {name: value for name, value in options.items() if name != "class_name"})
         scope = Scope(user_id, agent_id, run_id)
         long_term = ScopedMemory(scope, memory=memory, config=config)
         fields: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}

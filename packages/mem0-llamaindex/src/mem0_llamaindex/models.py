@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from mem0_core import ConfigError, ModelError
 from mem0_core.catalog import ComponentKind
 from mem0_core.domain.records import Usage
+from mem0_core.domain.suggestions import check_instance
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.providers.adapters import arrange_scores, is_unsupported_request, to_unit_vectors
@@ -124,6 +125,7 @@ class LlamaIndexChat(FormsChat):
     """
 
     def __init__(self, llm: LLM) -> None:
+        check_instance(llm, LLM, "llm", "OpenAI(model=...); a name goes to Memory(llm=...)")
         self.llm = llm
         self._calls = _LLMCalls(llm)
         self._forms = RequestForms(self, self._build_error)
@@ -317,6 +319,7 @@ class LlamaIndexEmbedder:
     """
 
     def __init__(self, model: BaseEmbedding, *, name: str | None = None, dims: int | None = None) -> None:
+        check_instance(model, BaseEmbedding, "model", "OpenAIEmbedding(model=...); a name goes to Memory(embedder=...)")
         self.model = model
         named = model.model_name if model.model_name != "unknown" else None
         self._name = name or named or type(model).__name__

@@ -15,6 +15,7 @@ from mem0_core.api.factory import resolve_component
 from mem0_core.domain.recipes import DEFAULT_RERANKER
 from mem0_core.flow import Flow, arun, run
 from mem0_core.recall.rerank import rerank
+from mem0_llamaindex.long_term import check_fields, explain_fields
 
 __all__ = ["Mem0Rerank"]
 
@@ -52,7 +53,9 @@ class Mem0Rerank(BaseNodePostprocessor):
     _reranker: Any = PrivateAttr()
 
     def __init__(self, reranker: Any = DEFAULT_RERANKER, **options: Any) -> None:
-        super().__init__(**options)
+        check_fields(type(self), options)
+        with explain_fields(type(self)):
+            super().__init__(**options)
         self._reranker = resolve_component("reranker", "score", reranker)
 
     @classmethod

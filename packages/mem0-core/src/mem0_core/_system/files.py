@@ -74,7 +74,7 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(mode=0o700 if _POSIX else 0o777)
     except FileNotFoundError:
-        if path.parent == path:
+        if path.parent.is_dir():  # a file system that takes no folders, such as /proc
             raise
         make_folder(path.parent)
         make_folder(path)

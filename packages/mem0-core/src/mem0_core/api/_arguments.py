@@ -11,7 +11,7 @@ from mem0_core._system.files import replace_atomically
 from mem0_core.domain.filters import Filter, parse_filters
 from mem0_core.domain.policy import POLICY_REFUSAL
 from mem0_core.domain.records import Axis, Message, Messages, Scope
-from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.suggestions import describe_misspelled_id, describe_value
 from mem0_core.domain.timestamps import parse_date, parse_timestamp
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.language.messages import parse_messages
@@ -58,6 +58,8 @@ def parse_scope_and_filter(filters: Mapping[str, Any] | None, ids: ScopeIds) -> 
         if given[axis] not in (None, value):
             raise ScopeError(f"{axis} is given twice: {given[axis]!r} and {value!r}; pass it once")
         given[axis] = value
+    if filters and not any(given.values()) and (hint := describe_misspelled_id(filters, "filters")):
+        raise ScopeError(f"give at least one of user_id, agent_id, run_id: none was given{hint}")
     return Scope(given[Axis.USER], given[Axis.AGENT], given[Axis.RUN]), filter
 
 
@@ -130,13 +132,17 @@ def extract_query_text(query: Messages | None) -> str | None:
     """Return the text of a query: the text itself, or the last user message."""
     if query is None or isinstance(query, str):
         return query
-    messages = parse_messages(query).messages
+    messages = parse_messages(query, "query").messages
     return next((message.content for message in reversed(messages) if message.role == "user"), None)
 
 
 def extract_message_texts(query: Messages | None) -> list[str]:
     """Return the texts of the messages of a conversation; none for a query that is a text."""
-    return [] if query is None or isinstance(query, str) else [each.content for each in parse_messages(query).messages]
+    return (
+        []
+        if query is None or isinstance(query, str)
+        else [each.content for each in parse_messages(query, "query").messages]
+    )
 
 
 def raise_policy_refusal(text: str) -> str:

@@ -102,8 +102,7 @@ class MemoryRuntime:
         self._tokenizer_loaded = False  # the first count may load a vocabulary, off the event loop
         self._embedder: Embedder = resolve_component("embedder", "embed", embedder, self.config.embedder, "local")
         self._reranker: Reranker | None = resolve_reranker(self._chat, reranker, self.config.reranker)
-        if index is None:  # report a wrong name now, not at the first search
-            check_provider("vector_store", self.config.vector_store.provider)
+        _check_index(index, self.config)
         self._graph_config, self._graph_index = resolve_graph(graph, self.config, self._chat)
         self._graph_chat: ChatModel | None = self._chat
         if self._graph_config is not None and self._graph_config.llm is not None:
@@ -364,6 +363,18 @@ def _check_callable(argument: str, given: object, takes: str) -> None:
     if given is not None and not callable(given):
         raise ConfigError(
             f"{argument} must be a function of {takes}, not {describe_value(given)}; pass a function, or leave it out"
+        )
+
+
+def _check_index(index: object, config: MemoryConfig) -> None:
+    """Report a wrong provider when the memory is made, not at the first search."""
+    if index is None:
+        check_provider("vector_store", config.vector_store.provider)
+    elif isinstance(index, (str, Mapping)):
+        named = describe_value(index if isinstance(index, Mapping) else {"provider": index})
+        raise ConfigError(
+            f"index: an object is required, not {describe_value(index)}; a provider is named by the configuration: pass"
+            f" Memory({{'vector_store': {named}}})"
         )
 
 

@@ -15,7 +15,7 @@ from mem0_core.api._arguments import (
     resolve_timestamp,
     scope_or_all,
     utc_today,
-    validate_limit,
+    validate_count,
 )
 from mem0_core.api._results import UsageCounter, added_dict, job_dict, relation_changes_dict
 from mem0_core.api._runtime import MemoryRuntime
@@ -154,7 +154,7 @@ class AddApi(MemoryRuntime):
         """Flow of `Memory.add_many`."""
         from mem0_core.ingest.bulk import MessageSource, import_messages
 
-        scope, chunk = Scope(*ids), validate_limit(chunk, None, default=0)
+        scope, chunk = Scope(*ids), validate_count(chunk, "chunk", example=256)
         if infer and self._chat is None:
             raise ConfigError("infer=True extracts facts with a chat model, and there is none; configure 'llm'")
         if key is not None and not (isinstance(key, str) and key and is_valid_text(key)):

@@ -51,7 +51,7 @@ class GraphApi(MemoryRuntime):
         from mem0_core.language.parsed_query import parse_query
         from mem0_core.recall.exploration import traverse
 
-        query = parse_query(question)
+        query = parse_query(question, name="question")
         scope = Scope(*ids)
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         maximum = validate_limit(limit, None, default=5)
@@ -127,7 +127,7 @@ class GraphApi(MemoryRuntime):
         if owner is not None and all(
             merge.id != merge_id for merge in (yield from do(self._store.merges.list_merges, owner))
         ):
-            raise NotFoundError(merge_id)
+            raise NotFoundError(merge_id, "merge")
         return merge_dict((yield from undo_merge((yield from self._ports()), validate_id(merge_id), at=utc_now())))
 
     def _merges_flow(self, *, ids: ScopeIds) -> Flow[list[MergeDict]]:

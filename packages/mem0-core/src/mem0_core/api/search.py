@@ -117,6 +117,7 @@ class SearchApi(MemoryRuntime):
             threshold=None,
             as_of=as_of,
             reference_date=reference_date,
+            argument="question",
         )
         return show_answer(answer_dict((yield from answer((yield from self._ports()), request))))
 
@@ -286,8 +287,9 @@ class SearchApi(MemoryRuntime):
         reference_date: object = None,
         allow_no_answer: bool = False,
         include_superseded: bool = False,
+        argument: str = "query",
     ) -> SearchRequest:
-        """Parse the query, and complete the request from the configuration."""
+        """Parse the query, which is `argument` of the method, and complete the request from the configuration."""
         from mem0_core.language.parsed_query import parse_query
         from mem0_core.recall.search import SearchRequest
 
@@ -296,7 +298,7 @@ class SearchApi(MemoryRuntime):
         today = utc_today() if time is None else time[:10]
         day = today if reference_date is None else parse_date(reference_date, "reference_date")
         return SearchRequest(
-            query=parse_query(text, reference=date.fromisoformat(day)),
+            query=parse_query(text, name=argument, reference=date.fromisoformat(day)),
             scope=scope,
             today=today,
             limit=limit,

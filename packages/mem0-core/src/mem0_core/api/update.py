@@ -22,6 +22,7 @@ from mem0_core.api._results import by_query_dict, memory_dict, status_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.policy import apply_policy
 from mem0_core.domain.records import ByQueryResult, FeedbackDict, MemoryDict, RetractResult, Scope
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.domain.trust import parse_source
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, call_all, defer, do
@@ -74,6 +75,10 @@ class UpdateApi(MemoryRuntime):
         from mem0_core.ingest.by_query import update_matches
 
         metadata = check_metadata(metadata, "the update")
+        given: object = data
+        if not isinstance(given, str) and not callable(given):
+            shown = describe_value(given)
+            raise InputError(f"data must be a text or a function of a memory, not {shown}; pass the new text")
         for _ in range(updates.MAX_ATTEMPTS):
             ports, found = yield from self._find_matches(query, ids, filters, threshold, limit)
             texts = [

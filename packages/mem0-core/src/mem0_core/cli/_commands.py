@@ -522,9 +522,9 @@ def keys(config: MemoryConfig, options: Options) -> Any:
     from mem0_core.server.keys import KEY_FILE, KeyRing
 
     ring = KeyRing(config.folder / KEY_FILE)
-    if options.create and options.revoke:
+    if options.create is not None and options.revoke is not None:
         raise UsageError("--create and --revoke do not go together")
-    if options.create:
+    if options.create is not None:
         secret, key = ring.create(
             options.create,
             **_given_ids(options),
@@ -533,7 +533,7 @@ def keys(config: MemoryConfig, options: Options) -> Any:
             max_body_bytes=options.max_body,
         )
         return [{**key.as_dict(), "key": secret}]
-    if options.revoke:
+    if options.revoke is not None:
         return [ring.revoke(options.revoke).as_dict()]
     return [key.as_dict() for key in ring.keys]
 

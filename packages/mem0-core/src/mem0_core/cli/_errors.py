@@ -31,7 +31,7 @@ class NothingToDrawError(InputError):
 
 def describe_in_terms_of_command(error: Mem0Error) -> str:
     """Return the message of an error with the names that a command line has for arguments and methods."""
-    text = str(error)
+    text = _BOTH_FORMS.sub(r"pass \1", str(error)).replace("with get_all", "with `mem0-core list`")
     for name, option in _OPTIONS.items():
         text = re.sub(rf"^{name}\b", option, text)
         text = re.sub(rf"\b{name}=(?=\S)", f"{option} ", text)
@@ -40,12 +40,19 @@ def describe_in_terms_of_command(error: Mem0Error) -> str:
 
 _OPTIONS = {
     "timestamp": "--at",
+    "messages": "text",
+    "user_id": "--user",
+    "agent_id": "--agent",
+    "run_id": "--run",
     **{
         name: f"--{name.replace('_', '-')}"
         for name in ("as_of", "depth", "limit", "max_tokens", "min_trust", "timeout")
     },
 }
 """Option of each argument that a command line gives."""
+
+_BOTH_FORMS = re.compile(r"pass \w+=\w* \((--[\w-]+)\)")
+"""An advice that names the argument of the method and the option of the command."""
 
 _LISTING = re.compile(r"(get_all|merges|pending) lists the \w+ of a user with their ids")
 

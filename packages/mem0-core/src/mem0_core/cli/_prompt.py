@@ -323,7 +323,11 @@ class PromptState:
                 hint = f" did you mean @{nearest}?" if nearest else ""
                 raise InputError(f"unknown command @{name};{hint} @help lists the commands")
             name = near[0]
-        arguments = PROMPT_COMMANDS[name].arguments(self, rest.strip())
+        chosen = PROMPT_COMMANDS[name]
+        try:
+            arguments = chosen.arguments(self, rest.strip())
+        except _MissingArgumentError as error:
+            raise InputError(f"@{name} needs an argument; write {chosen.usage}") from error
         if arguments is not None:
             self._execute(arguments)
 
@@ -401,9 +405,13 @@ def _looks_like_command(line: str) -> bool:
     return not rest or (pattern is not None and pattern.match(rest) is not None)
 
 
+class _MissingArgumentError(Exception):
+    """A command of the prompt was given without its argument."""
+
+
 def _require_text(rest: str) -> str:
     if not rest.strip():
-        raise InputError("an argument is missing; @help shows the usage")
+        raise _MissingArgumentError
     return rest.strip()
 
 

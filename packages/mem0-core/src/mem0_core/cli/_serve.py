@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
+import socket
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,8 +35,10 @@ def serve(memory: Memory, options: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Raises:
-        UsageError: There is no key, callers from other machines would need none, or the store is of one process.
+        UsageError: The address cannot be used, there is no key, callers from other machines would need none, or the
+            store is of one process.
     """
+    _check_address(options.host, options.port)
     from mem0_core.server.rest import build_rest_app, run_rest, run_workers
     from mem0_core.server.webhooks import deliver_changes
 
@@ -58,6 +62,28 @@ def serve(memory: Memory, options: argparse.Namespace) -> None:
     os.environ[_WORKER_OPTIONS] = json.dumps({**inherited, "workers": workers}, default=str)
     with deliver_changes(memory, hooks):
         run_workers("mem0_core.cli._serve:create_worker_app", host=options.host, port=options.port, workers=workers)
+
+
+def _check_address(host: str, port: int) -> None:
+    """Raise UsageError if the server cannot listen at an address."""
+    if not 0 < port < 2**16:
+        raise UsageError(f"--port must lie in 1..65535, not {port}; pass, for example, --port 8765")
+    try:
+        families = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, _, _, address = families[0]
+        with socket.socket(family, kind) as probe:
+            if os.name == "posix":  # as uvicorn does, so that a port that was just released can be used
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            problem = f"--host {host!r} is no address of this machine: {error.strerror}; pass 127.0.0.1"
+        else:
+            problem = (
+                f"--port {port} of {host} cannot be used: {error.strerror}; pass another --port, or end the program"
+                " that uses it"
+            )
+        raise UsageError(problem) from error
 
 
 def create_worker_app() -> Any:

@@ -10,6 +10,7 @@ metadata key called ``user_id`` can never widen a scope.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -173,13 +174,19 @@ def _condition(field: str, own: bool, operator: object, value: object) -> Condit
         )
     if own and field in _TIMES:
         value = tuple(map(_moment, value)) if isinstance(value, tuple) else _moment(value)
+        if operator in _ORDER and not re.match(r"\d{4}", str(value)):  # texts such as "2025-07" compare as they are
+            raise QueryError(
+                f"{operator} on {field!r} takes a time, not {describe_value(value)}; pass ISO 8601 text such as"
+                " '2026-01-31', or Unix seconds",
+                query=value,
+            )
     return Condition(field, own, operator, value)  # type: ignore[arg-type]
 
 
 def _moment(value: object) -> object:
-    """Return a timestamp in the stored form, so that texts compare like times; other text is unchanged."""
+    """Return a timestamp in the stored form, so that texts compare like times; other values are unchanged."""
     try:
-        return parse_timestamp(value) if isinstance(value, str) else value
+        return value if value is None or isinstance(value, bool) else parse_timestamp(value)
     except InputError:
         return value
 

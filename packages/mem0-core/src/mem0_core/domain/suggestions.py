@@ -12,14 +12,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from mem0_core.errors import ArgumentError, InputError
+from mem0_core.errors import ArgumentError, ConfigError, InputError
 
 __all__ = [
     "check_arguments",
     "check_call",
     "check_constructor",
     "check_flag",
+    "check_instance",
+    "check_list",
     "describe_field",
+    "describe_misspelled_id",
+    "describe_unknown",
     "describe_value",
     "find_nearest",
     "suggest",
@@ -30,7 +34,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Advice = Callable[[str], str]
 
 _SECRET_NAME = re.compile(
-    r"(?<!messages_)(?<!message_)(?<!input_)(?<!output_)key|token(?!s|_|izer)|secret|password|credential", re.IGNORECASE
+    r"(?<!messages_)(?<!message_)(?<!memory_)(?<!input_)(?<!output_)key|token(?!s|_|izer)|secret|password|credential",
+    re.IGNORECASE,
 )
 
 _MAX_VALUE_CHARS = 60
@@ -57,6 +62,8 @@ _SYNONYMS = {
     "similarity_top_k": ("k", "limit"),
     "search_msg_limit": ("k",),
     "limit": ("k", "max_tokens"),
+    "token_limit": ("max_tokens",),
+    "token_budget": ("max_tokens",),
     "session": ("run_id",),
     "n": ("limit",),
     "top_n": ("limit", "top_k"),
@@ -140,6 +147,44 @@ def describe_value(value: object) -> str:
     return text if len(text) <= _MAX_VALUE_CHARS else f"{text[: _MAX_VALUE_CHARS - 3]}..."
 
 
+def check_instance(value: object, kind: type, name: str, example: str) -> None:
+    """Raise ConfigError unless a value is an instance of a class, for example a model and not its name."""
+    if not isinstance(value, kind):
+        given = describe_value(value)
+        raise ConfigError(
+            f"{name} must be an object of the class {kind.__name__}, not {given}; pass, for example, {example}"
+        )
+
+
+def check_list(value: object, name: str) -> None:
+    """Raise ArgumentError for a text in the place of a list of texts: each of its letters would count as one text."""
+    if isinstance(value, (str, bytes)):
+        given = describe_value(value)
+        raise ArgumentError(f"{name} must be a list of texts, not {given}; pass {name}=[{given}]")
+
+
+def describe_misspelled_id(names: Iterable[object], place: str) -> str:
+    """Return the end of a message about a missing owner: the name among `names` that probably means an id."""
+    for name in names:
+        near = find_nearest(name, _IDS) if isinstance(name, str) and name not in _NO_IDS else None
+        if near is not None and name not in _IDS:
+            return f"; {place} has {name!r}: did you mean {near!r}?"
+    return ""
+
+
+_IDS = ("user_id", "agent_id", "run_id")
+_NO_IDS = frozenset({"thread_id", "graph_id", "assistant_id"})
+"""Keys of LangGraph's own."""
+
+
+def describe_unknown(name: str, value: object, accepted: Collection[str], advice: str = "") -> str:
+    """Return the end of a message about an unknown argument of a call: its value, the nearest name, the next step."""
+    shown = "" if _SECRET_NAME.search(name) else f"={describe_value(value)}"
+    step = advice or ("" if find_nearest(name, accepted) else "leave it out, or pass an accepted one")
+    hint = suggest(name, accepted)
+    return f"got an unexpected keyword argument {name!r} ({name}{shown}){hint}" + (step and f"; {step}")
+
+
 def check_flag(value: object, name: str) -> None:
     """Raise InputError unless a flag is True or False: texts such as "no" would count as True."""
     if not isinstance(value, bool):
@@ -154,7 +199,9 @@ def describe_field(owner: str, problem: Mapping[str, Any]) -> str:
     name = ".".join(map(str, place))
     if problem["type"] == "missing":
         return f"{owner}() is missing the required argument {name!r}; pass it by name"
-    wanted = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be").partition(", ")[0]
+    wanted = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if problem["type"] != "literal_error":  # its commas separate the accepted values
+        wanted = wanted.partition(", ")[0]
     shown = "" if _SECRET_NAME.search(name) else f", not {given}"
     return f"{owner}(): {name} {wanted}{shown}; pass such a value, or leave {name} out"
 
@@ -264,14 +311,7 @@ def _describe_mistake(
     accepted = [*positional, *by_name]
     for name, value in given.items():
         if name not in accepted:
-            shown = "" if _SECRET_NAME.search(name) else f"={describe_value(value)}"
-            next_step = advise(name) or (
-                "" if find_nearest(name, accepted) else "leave it out, or pass an accepted one"
-            )
-            hint = suggest(name, accepted)
-            return f"got an unexpected keyword argument {name!r} ({name}{shown}){hint}" + (
-                next_step and f"; {next_step}"
-            )
+            return describe_unknown(name, value, accepted, advise(name))
     listed = ", ".join(accepted) or "no argument"
     if len(args) > len(positional):
         extra = describe_value(args[len(positional)])

@@ -28,6 +28,7 @@ from mem0_core.domain.records import (
     Triplet,
     entity_key,
 )
+from mem0_core.domain.suggestions import check_list
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import self_name
@@ -144,6 +145,7 @@ def merge_duplicates(
         raise InputError(f"what must be 'entities', 'relationships' or 'all', not {what!r}")
     if into is not None and not names:
         raise InputError("into is given without names: give the names to merge")
+    check_list(names, "names")
     graphs = yield from _load_graphs(ports, scope)
     found: list[MergeReport] = []
     if names is not None:

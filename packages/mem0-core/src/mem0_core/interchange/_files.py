@@ -103,7 +103,7 @@ def _detect_text_format(text: str, name: str) -> str:
     format = detect_format(document)
     if format is None:
         known = ", ".join(CHAT_FORMATS)
-        raise InputError(f"{name}: unrecognized JSON format; specify one of: {known}")
+        raise InputError(f"{name}: unrecognized JSON format; pass format= (--format), one of: {known}")
     return "jsonl" if isinstance(document, dict) and format == "openai" and "messages" not in document else format
 
 

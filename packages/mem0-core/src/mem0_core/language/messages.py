@@ -40,8 +40,8 @@ class ParsedMessages:
     skipped: tuple[SkippedItem, ...] = ()
 
 
-def parse_messages(messages: Messages) -> ParsedMessages:
-    """Parse the messages that a caller passes to `add`.
+def parse_messages(messages: Messages, name: str = "messages") -> ParsedMessages:
+    """Parse the messages that a caller passes to `add`, or as the argument `name` to another method.
 
     A text is one user message. Content is a text or a list of OpenAI content parts: texts are joined, image parts are
     kept as URLs, and parts of other kinds are skipped with a reason. Blank messages, and assistant messages that only
@@ -52,22 +52,22 @@ def parse_messages(messages: Messages) -> ParsedMessages:
     """
     if isinstance(messages, str):
         if not messages.strip():
-            raise InputError("messages is an empty text: give a text, or at least one message with content")
+            raise InputError(f"{name} is an empty text: give a text, or at least one message with content")
         messages = [{"role": "user", "content": messages}]
     elif isinstance(messages, Mapping):
         messages = [messages]
     given: object = messages
     if isinstance(given, (bytes, bytearray)) or not isinstance(given, Sequence):
         raise InputError(
-            f"messages must be a text, a message or a list of messages, not {describe_value(given)}; pass, for example,"
+            f"{name} must be a text, a message or a list of messages, not {describe_value(given)}; pass, for example,"
             " [{'role': 'user', 'content': 'I like tea'}]"
         )
     if not messages:
-        raise InputError("messages is an empty list: give at least one message")
+        raise InputError(f"{name} is an empty list: give at least one message")
     parsed: list[Message] = []
     skipped: list[SkippedItem] = []
     for index, message in enumerate(messages):
-        one = _parse_message(message, f"messages[{index}]", skipped)
+        one = _parse_message(message, f"{name}[{index}]", skipped)
         if one is not None:
             parsed.append(one)
     return ParsedMessages(tuple(parsed), tuple(skipped))
@@ -105,7 +105,9 @@ def _parse_message(message: object, label: str, skipped: list[SkippedItem]) -> M
     if content is None:
         if message.get("tool_calls") or message.get("function_call"):
             return None
-        raise InputError(f"{label} has no content; add the key 'content' with the text of the message")
+        raise InputError(
+            f"{label} has no content: {describe_value(message)}; add the key 'content' with the text of the message"
+        )
     read, images = _read_content(content, label, skipped)
     text = strip_recalled(read)
     if not text.strip() and not images:

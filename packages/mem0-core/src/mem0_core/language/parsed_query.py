@@ -85,23 +85,27 @@ class ParsedQuery:
         return self.text[:_MAX_QUERY_CHARS]
 
 
-def parse_query(text: str, *, reference: date | None = None) -> ParsedQuery:
+def parse_query(text: str, *, name: str = "query", reference: date | None = None) -> ParsedQuery:
     """Check a query and make it ready for parsing.
 
     Args:
+        name: argument of the public method that it is.
         reference: the day from which relative times count; today in UTC by default.
 
     Raises:
         QueryError: `text` is no string, is empty or blank, or is not valid Unicode.
     """
-    if not isinstance(text, str):
-        raise QueryError(
-            f"query must be one text, not {describe_value(text)}; search for each text by itself", query=text
-        )
+    given: object = text
+    if not isinstance(given, str):
+        is_list = isinstance(given, (list, tuple))
+        step = "search for each text by itself" if is_list else f"pass, for example, {name}='Where do I live?'"
+        raise QueryError(f"{name} must be one text, not {describe_value(given)}; {step}", query=given)
     if not text.strip():
-        raise QueryError(f"the query is empty, {text!r}; give a text, or list all memories with get_all", query=text)
+        raise QueryError(
+            f"{name} is an empty text, {text!r}; pass a text, or list all memories with get_all", query=text
+        )
     if not is_valid_text(text):
-        raise QueryError("the query is not valid Unicode (it holds a lone surrogate)", query=text)
+        raise QueryError(f"{name} is not valid Unicode: it holds a lone surrogate", query=text)
     day = reference or datetime.now(UTC).date()
     return _keep_parsed(text, day) if len(text) <= _MAX_QUERY_CHARS else ParsedQuery(text, day)
 

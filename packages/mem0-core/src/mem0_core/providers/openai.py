@@ -453,7 +453,7 @@ class _Server:
         if isinstance(body, str) and body not in reason:
             reason += f": {self.redact_key(body)[:300]}"  # LM Studio sends errors as plain strings
         if isinstance(error, self._openai.APIConnectionError) and error.__cause__:
-            reason += f" ({self.redact_key(str(error.__cause__))})"
+            reason += f" ({self.redact_key(str(error.__cause__))}); start the server, or correct base_url"
         if getattr(error, "status_code", None) == 404 and not urlsplit(self.url).path.strip("/"):
             reason += " (most servers expect a base_url that ends in /v1)"
         return ModelError(f"{model!r} at {self.url} failed at {task!r}: {reason}")

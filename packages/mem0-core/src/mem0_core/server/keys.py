@@ -97,8 +97,10 @@ class KeyRing:
         """Create a key, and return it with its record. The key itself is not stored, and cannot be shown again.
 
         Raises:
-            InputError: A limit is not positive.
+            InputError: The name is blank, or a limit is not positive.
         """
+        if not name.strip():
+            raise InputError(f"the name of a key must be a text, not {name!r}; pass, for example, 'laptop'")
         for limit, value in (("requests_per_minute", requests_per_minute), ("max_body_bytes", max_body_bytes)):
             if value is not None and value < 1:
                 raise InputError(f"{limit} must be positive, not {value}; pass None for no limit")

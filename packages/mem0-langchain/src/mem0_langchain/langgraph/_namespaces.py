@@ -17,8 +17,9 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from mem0_core import Scope
+from mem0_core import InputError, Scope
 from mem0_core.domain.records import MemoryItem, content_hash
+from mem0_core.domain.suggestions import describe_value
 from mem0_langchain.langgraph._values import plain_value
 
 __all__ = [
@@ -48,10 +49,15 @@ def normalize_op(op: Op) -> Op:
 
     Raises:
         InvalidNamespaceError: a label is empty, is not a string, or contains a period or NUL.
+        InputError: the query is no text.
     """
     if isinstance(op, (GetOp, PutOp)):
         return op._replace(namespace=_valid_labels(op.namespace))
     if isinstance(op, SearchOp):
+        if op.query is not None and not isinstance(op.query, str):
+            raise InputError(
+                f"query must be one text, not {describe_value(op.query)}; pass, for example, query='music'"
+            )
         return op._replace(namespace_prefix=_valid_labels(op.namespace_prefix), filter=plain_value(op.filter))
     if isinstance(op, ListNamespacesOp):
         conditions = [

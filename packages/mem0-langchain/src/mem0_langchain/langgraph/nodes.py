@@ -12,8 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from mem0_core import AddResult, AsyncMemory, InputError, Memory, Scope
-from mem0_core.domain.suggestions import check_constructor
-from mem0_langchain._fields import check_values
+from mem0_core.api.options import check_constructor
 from mem0_langchain.convert import (
     extract_question,
     extract_shown_texts,
@@ -101,7 +100,6 @@ class RecallNode(_MemoryNode):
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
         super().__init__(memory, name, messages_key, address)
-        check_values("RecallNode", k=k, threshold=threshold)
         self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
         self._output_key = output_key
 
@@ -170,7 +168,6 @@ class RememberNode(_MemoryNode):
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
         super().__init__(memory, name, messages_key, address)
-        check_values("RememberNode", keep=keep)
         self._infer, self._keep, self._background = infer, keep, background
         self._output_key = output_key
 

@@ -49,10 +49,11 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from mem0_core import ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, Scope, StoreError
+from mem0_core import AsyncMemory, ConfigError, InputError, Memory, MemoryDict, Scope, StoreError
+from mem0_core.api.options import check_constructor
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
-from mem0_core.domain.suggestions import check_constructor, describe_value
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.recall.embedding import placeholder_vector
 from mem0_langchain.convert import extract_memories, unwrap_memory
@@ -155,9 +156,11 @@ class Mem0Store(BaseStore):
     ) -> None:
         self._memory = unwrap_memory(memory)
         self._primary_store = self._memory.store
-        if isinstance(fields, str):
-            raise ArgumentError(f"fields must be a list of paths, not {fields!r}; pass [{fields!r}]")
         self._paths = _tokenize_paths(fields or ["$"])
+        if ttl is not None and not isinstance(ttl, Mapping):
+            raise ConfigError(
+                f"ttl must be a mapping, not {describe_value(ttl)}; pass, for example, {{'default_ttl': 60}} (minutes)"
+            )
         self.ttl_config = ttl
         self._recipe = recipe
         self._name = name

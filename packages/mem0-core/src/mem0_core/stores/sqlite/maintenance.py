@@ -246,7 +246,7 @@ def verify_file(path: Path) -> int:
             count: int = db.execute("SELECT count(*) FROM memories").fetchone()[0]
             return count
     except sqlite3.Error as error:
-        raise StoreError(f"{path} is no store: {error}") from error
+        raise StoreError(f"{path} is no store: {error}; pass a file that backup wrote") from error
 
 
 def copy_file(database: Path, path: Path, *, on_progress: ProgressCallback | None = None) -> None:

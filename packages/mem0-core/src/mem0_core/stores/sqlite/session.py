@@ -81,7 +81,7 @@ class Database:
         _make_folder(path)
         refuse_emptied_file(path)
         refuse_foreign_file(path)
-        _make_file(path)  # its log and its shared memory get its permissions
+        make_file(path)  # its log and its shared memory get its permissions
         self._identity = FileIdentity(path)
         self.is_read_only = is_read_only(path)
         self._uri = read_only_uri(path) if self.is_read_only else writable_uri(path)
@@ -371,22 +371,26 @@ def _raise_store_error(error: BaseException, doing: str) -> None:
     """Raise the store's error for an error of SQLite; return for any other error."""
     if isinstance(error, UnicodeEncodeError):
         raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
+    if isinstance(error, OSError) and doing.startswith("open "):
+        raise StoreError(f"cannot {doing}: {error.strerror or error}{_advise(error)}") from error
     if isinstance(error, sqlite3.Error | sqlite3.Warning):
         if (failure := take_failure()) is not None:
             raise failure from error
-        raise StoreError(f"cannot {doing}: {error}") from error
+        raise StoreError(f"cannot {doing}: {error}{_advise(error)}") from error
+
+
+def _advise(error: BaseException) -> str:
+    """Return the next step for an error of SQLite about the file itself."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_CANTOPEN" or isinstance(error, OSError):
+        return "; pass a file that this process may read and write, or its folder as path="
+    return "; pass another file, or restore a backup (mem0-core restore)" if name == "SQLITE_NOTADB" else ""
 
 
 def _make_folder(path: Path) -> None:
     try:
         make_folder(path.parent)
     except OSError as error:
+        reason = "it is a file" if path.parent.is_file() else error.strerror or str(error)
         step = "pass path= or set MEM0_CORE_HOME to a folder that can be made"
-        raise StoreError(f"cannot make the folder {path.parent}: {error}; {step}") from error
-
-
-def _make_file(path: Path) -> None:
-    try:
-        make_file(path)
-    except OSError as error:
-        raise StoreError(f"cannot open {path}: {error}") from error
+        raise StoreError(f"cannot make the folder {path.parent}: {reason}; {step}") from error

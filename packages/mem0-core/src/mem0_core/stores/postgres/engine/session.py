@@ -319,8 +319,12 @@ class Database:
             raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
         except self._psycopg.Error as error:
             doing = {"write": "write to", "open": "open"}.get(kind, "read")
-            advice = _TIMEOUT_ADVICE.get(getattr(error, "sqlstate", None) or "", "")
-            raise StoreError(f"cannot {doing} {self.server_name}: {error}{advice}") from error
+            state = getattr(error, "sqlstate", None) or ""
+            advice = _TIMEOUT_ADVICE.get(state, "")
+            if kind == "open" and not state:  # no server has answered
+                advice = "; start the server, or correct the URL of the store"
+            reason = " ".join(str(error).split())
+            raise StoreError(f"cannot {doing} {self.server_name}: {reason}{advice}") from error
 
 
 class DatabaseSnapshot:
