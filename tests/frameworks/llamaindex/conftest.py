@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -39,6 +40,17 @@ class Counted:
 async def texts_of(memory: Memory, **ids: Any) -> list[str]:
     assert await memory.aflush(timeout=20)
     return [item["memory"] for item in (await memory.aget_all(**ids))["results"]]
+
+
+@pytest.fixture
+def forget_live_memories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing that is restored find an open memory, as in another process."""
+    monkeypatch.setattr("mem0_llamaindex.long_term._live_keys", Blank())
+
+
+class Blank(WeakKeyDictionary[Memory, str]):
+    def items(self) -> Any:
+        return []
 
 
 @pytest.fixture

@@ -309,7 +309,23 @@ async def test_a_turn_under_way_is_saved_and_remembered_when_it_ends(tmp_path: P
     await restored.long_term.aclose()
 
 
-async def test_a_live_memory_is_missing_after_a_round_trip_and_can_be_bound(counted: Counted) -> None:
+async def test_a_context_goes_on_with_a_live_memory_in_one_process(counted: Counted) -> None:
+    made = Agent()
+    ctx = Context(made.agent)
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
+    await made.agent.run("I prefer oolong.", ctx=ctx, memory=memory)
+    await made.agent.run("Which tea?", ctx=ctx)
+    restored = Context.from_dict(made.agent, json.loads(json.dumps(ctx.to_dict())))
+    await made.agent.run("And coffee?", ctx=restored, memory=memory)
+    assert [text for text in await counted.texts(user_id="maya") if text != "Here it is."] == [
+        "I prefer oolong.",
+        "Which tea?",
+        "And coffee?",
+    ]
+
+
+@pytest.mark.usefixtures("forget_live_memories")
+async def test_a_live_memory_is_missing_in_another_process_and_can_be_bound(counted: Counted) -> None:
     made = Agent()
     ctx = Context(made.agent)
     await made.agent.run(

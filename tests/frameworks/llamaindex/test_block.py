@@ -270,6 +270,15 @@ async def test_a_restored_context_has_its_blocks_and_writes_each_turn_once(tmp_p
     await block.long_term.aclose()
 
 
+async def test_a_block_finds_its_live_memory_in_one_process(counted: Counted) -> None:
+    memory = with_block(counted, WriteThroughMemory)
+    assert isinstance(memory, WriteThroughMemory)
+    (block,) = WriteThroughMemory.from_dict(json.loads(json.dumps(memory.to_dict()))).memory_blocks
+    assert isinstance(block, Mem0MemoryBlock)
+    assert block.long_term is counted.memory
+
+
+@pytest.mark.usefixtures("forget_live_memories")
 async def test_a_block_of_a_live_memory_is_bound_again_and_others_are_not_saved(counted: Counted) -> None:
     memory = with_block(counted, WriteThroughMemory)
     assert isinstance(memory, WriteThroughMemory)

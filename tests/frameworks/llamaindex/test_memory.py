@@ -475,6 +475,7 @@ async def test_a_turn_under_way_outlives_the_archived_messages(core: Memory) -> 
     assert await texts_of(core, user_id="maya") == ["I keep bees.", "Noted.", "I grow figs.", "Enjoy."]
 
 
+@pytest.mark.usefixtures("forget_live_memories")
 def test_a_pickled_conversation_goes_on(core: Memory, tmp_path: Path) -> None:
     def copy(memory: Mem0Memory) -> Mem0Memory:
         copied: Mem0Memory = pickle.loads(pickle.dumps(memory))  # noqa: S301  # made here

@@ -109,7 +109,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         self._long_term = ScopedMemory(scope, memory=memory, config=config)
 
     def bind(self, memory: LongTermMemory | AsyncMemory) -> None:
-        """Attach the long-term memory to a copy that was restored from a Context without it.
+        """Attach the long-term memory to a copy that another process restored from a Context, without it.
 
         Raises:
             ConfigError: it is not a `mem0_core.Memory`.
@@ -121,18 +121,19 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         data = self.model_dump(mode="json", **kwargs)
         config = self._long_term.config
         data["config"] = None if config is None else strip_secrets(config)
+        data["live"] = self._long_term.live
         data["written"] = [[session, marks] for session, marks in self._written_fingerprints.items()]
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Restore a block; without a configuration, it needs `bind` before its first use.
+        """Restore a block; without a configuration, another process needs `bind` before its first use.
 
         Raises:
             ConfigError: `data` is not from `to_dict`, or the configuration is wrong. ScopeError: an id is invalid.
         """
         fields = _read_saved(data, "config", "written")
-        config, written = fields.pop("config"), fields.pop("written")
+        config, written, live = fields.pop("config"), fields.pop("written"), fields.pop("live", None)
         scope = Scope(fields.get("user_id"), fields.get("agent_id"), fields.get("run_id"))
         block = cls.__new__(cls)
         try:
@@ -140,7 +141,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             block._written_fingerprints = {session: list(marks) for session, marks in written}
         except (TypeError, ValueError) as error:
             raise ConfigError(f"data must be a mapping that to_dict returned: {error}") from error
-        block._long_term = ScopedMemory(scope, config=config)
+        block._long_term = ScopedMemory(scope, config=config, live=live)
         return block
 
     @property
@@ -290,7 +291,7 @@ class WriteThroughMemory(Memory):
 
     A workflow's Context saves and restores it with its messages, if its blocks are `Mem0MemoryBlock` and
     `StaticMemoryBlock` and its chat store is LlamaIndex's own, without a password in the address. A block made from a
-    configuration opens its memory again, another one needs `Mem0MemoryBlock.bind`.
+    configuration opens its memory again; in another process, another block needs `Mem0MemoryBlock.bind`.
     """
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:

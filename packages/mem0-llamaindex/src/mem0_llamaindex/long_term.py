@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import llama_index.core.instrumentation as instrument
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
@@ -92,16 +93,23 @@ class ScopedMemory:
     Args:
         memory: the memory, if it is already open.
         config: the configuration to open it from. Memories of one configuration share one `Memory` per process.
+        live: key of a memory without a configuration, which the process that saved it still has open.
 
     Attributes:
         config: the configuration as JSON; None if it is missing or made of live objects.
+        live: key of the memory for a later `ScopedMemory` of this process; None if `config` reopens it.
 
     Raises:
         ConfigError: a key of `config` is wrong, or `memory` is not a `mem0_core.Memory`.
     """
 
     def __init__(
-        self, scope: Scope, *, memory: Memory | AsyncMemory | None = None, config: ConfigSource | None = None
+        self,
+        scope: Scope,
+        *,
+        memory: Memory | AsyncMemory | None = None,
+        config: ConfigSource | None = None,
+        live: str | None = None,
     ) -> None:
         self.ids: dict[str, str] = {axis.value: value for axis, value in scope.ids.items()}
         loaded = None if config is None else load_config(config)
@@ -109,6 +117,16 @@ class ScopedMemory:
         self._memory = None if memory is None else unwrap_memory(memory)
         if self._memory is None and loaded is not None and self.config is None:
             self._memory = Memory(loaded)  # made of live objects, which only this process has
+        if self._memory is None and self.config is None:
+            found = (one for one, key in list(_live_keys.items()) if key == live and not one.closed)
+            self._memory = next(found, None)
+        self._live = live
+
+    @property
+    def live(self) -> str | None:
+        if self._memory is None or self.config is not None:
+            return self._live
+        return _live_keys.setdefault(self._memory, uuid.uuid4().hex)
 
     def bind(self, memory: Memory | AsyncMemory) -> None:
         self._memory = unwrap_memory(memory)
@@ -123,8 +141,8 @@ class ScopedMemory:
         if self._memory is None:
             if self.config is None:
                 raise ConfigError(
-                    "there is no long-term memory: it was created from a live Memory, which a saved Context does not"
-                    " contain. Create it with from_config(...), which reopens it, or call bind(memory) on the"
+                    "there is no long-term memory: it was created from a live Memory, which another process does not"
+                    " have. Create it with from_config(...), which reopens it, or call bind(memory) on the"
                     " restored copy"
                 )
             self._memory = _open_shared(self.config)
@@ -231,6 +249,9 @@ def _encode_plain(value: object) -> Any:
         return {name: getattr(value, name) for name in value.given_keys}
     raise TypeError(f"{value!r} is a live object")
 
+
+_live_keys: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
+"""Keys of open memories without a configuration: a workflow saves and restores its Context before each run."""
 
 _open_memories: WeakValueDictionary[str, Memory] = WeakValueDictionary()
 _open_lock = Lock()

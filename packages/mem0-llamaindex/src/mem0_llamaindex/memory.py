@@ -71,10 +71,11 @@ class Mem0Memory(BaseMemory):
     written: a `run_id` restricts both to that run. `reset` and `set` change the short-term messages only.
 
     Saved with a workflow's Context and restored, it opens its long-term memory again from `config`. Keys and passwords
-    are not saved with it; they are then read from the environment.
+    are not saved with it; they are then read from the environment. A copy of a live `memory` finds it again in the same
+    process; in another one, it needs `bind`.
 
     Args:
-        memory: the long-term memory; missing in a copy restored from a Context.
+        memory: the long-term memory.
         config: a mem0 configuration (mapping, YAML or JSON file), used if `memory` is not given.
         user_id, agent_id, run_id: owner of the memories; give at least one.
         options: the fields below.
@@ -116,6 +117,7 @@ class Mem0Memory(BaseMemory):
     config: dict[str, Any] | None = Field(
         default=None, description="Configuration to reopen the long-term memory from."
     )
+    live: str | None = Field(default=None, description="Key of an open long-term memory without a configuration.")
     messages: list[ChatMessage] = Field(default_factory=list, description="The short-term messages.")
     pending: list[ChatMessage] = Field(
         default_factory=list, description="Short-term messages that are not remembered yet."
@@ -144,10 +146,10 @@ class Mem0Memory(BaseMemory):
     ) -> None:
         check_fields(type(self), {name: value for name, value in options.items() if name != "class_name"})
         scope = Scope(user_id, agent_id, run_id)
-        long_term = ScopedMemory(scope, memory=memory, config=config)
+        long_term = ScopedMemory(scope, memory=memory, config=config, live=options.pop("live", None))
         fields: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         with explain_fields(type(self)):
-            super().__init__(**(fields | {"config": long_term.config} | options))
+            super().__init__(**(fields | {"config": long_term.config, "live": long_term.live} | options))
         self._long_term = long_term
 
     @classmethod
@@ -319,7 +321,7 @@ class Mem0Memory(BaseMemory):
         return self._long_term.open()
 
     def bind(self, memory: Memory | AsyncMemory) -> None:
-        """Attach the long-term memory to a copy that was restored from a Context without it.
+        """Attach the long-term memory to a copy that another process restored from a Context, without it.
 
         A Context is written and read once more when a run starts. So take the memory out and pass it to the run:
         ``memory = await ctx.store.get("memory")``, ``memory.bind(...)``, ``await ctx.store.set("memory", None)``,
@@ -329,6 +331,7 @@ class Mem0Memory(BaseMemory):
             ConfigError: it is not a `mem0_core.Memory`.
         """
         self._long_term.bind(memory)
+        self.live = self._long_term.live
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """Return plain JSON, images included: a Context drops the whole memory if a part cannot be written."""
