@@ -278,7 +278,7 @@ def test_a_turn_that_waited_for_a_person_shows_no_memory_that_has_changed(
         memory.delete(added["id"])
     elif change == "update":
         memory.update(added["id"], "I live in Oslo.")
-    monkeypatch.setattr("mem0_langchain.hooks._FRESH_SECONDS", 0)
+    monkeypatch.setattr("mem0_core.recall.freshness.FRESH_SECONDS", 0)
     run(agent, Command(resume={"decisions": [{"type": "approve"}]}), mode)
     before, after = model.systems
     assert "Porto" in before

@@ -165,6 +165,31 @@ def test_a_turn_is_searched_once_and_a_new_one_again(counted: Counted) -> None:
         assert counted.taken() == {"recalls": 1, "remembers": 1}
 
 
+@pytest.mark.parametrize("insert_method", list(InsertMethod))
+@pytest.mark.parametrize("mode", ["sync", "async"])
+async def test_a_turn_that_waited_shows_no_memory_that_has_changed(
+    counted: Counted, mode: str, insert_method: InsertMethod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (added,) = counted.memory.add("My boat is in Porto.", user_id="maya")["results"]
+    memory = Mem0Memory(counted.memory, user_id="maya", insert_method=insert_method)
+    memory.put(user("Where is my boat?"))
+
+    async def shown() -> str:
+        found = memory.get() if mode == "sync" else await memory.aget()
+        return "\n".join(str(message.content) for message in found)
+
+    assert "Porto" in await shown()
+    monkeypatch.setattr("mem0_core.recall.freshness.FRESH_SECONDS", 0)
+    counted.taken()
+    assert "Porto" in await shown()
+    assert counted.taken()["recalls"] == 0  # checked, and not searched again
+    counted.memory.update(added["id"], "My boat is in Faro.")
+    assert ("Porto" in await shown(), "Faro" in await shown()) == (False, True)
+    counted.memory.delete(added["id"])
+    assert "Faro" not in await shown()
+    assert (await shown()).count("Where is my boat?") == 1
+
+
 def test_a_question_that_was_not_put_is_searched_as_often_as_asked(counted: Counted) -> None:
     memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
     assert memory.get("What do I like?") == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -14,11 +13,11 @@ from typing import Any, TypeAlias
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from mem0_core import AddResult, ArgumentError, ConfigError, ContextDict, Memory, Scope
+from mem0_core import AddResult, ArgumentError, ConfigError, ContextDict, Scope
 from mem0_core.domain.suggestions import describe_value
-from mem0_core.flow import Flow, do
 from mem0_core.llm.prompts import memories_block, memory_line
 from mem0_core.llm.tokens import estimate_tokens
+from mem0_core.recall.freshness import RecallStamp
 
 __all__ = [
     "Decision",
@@ -39,42 +38,20 @@ RememberHook: TypeAlias = Callable[[list[dict[str, Any]], Scope], Decision | Awa
 StreamWriter: TypeAlias = Callable[[Any], None]
 
 _MAX_BLOCKS = 1000  # recalled texts of running turns; a turn without its text recalls again
-_FRESH_SECONDS = 10  # a turn that waits longer, for a person, may outlive a memory; a check takes under a millisecond
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledBlock:
-    """The text that the model is shown, with its number of memories and of tokens.
-
-    Attributes:
-        hashes: hash of each memory that the text depends on, by id; None if only its existence counts.
-        checked_at: time of the recall, or of the last check.
-    """
+    """The text that the model is shown, with its number of memories and of tokens."""
 
     text: str
     memories: int
     tokens: int
-    hashes: Mapping[str, str | None]
-    checked_at: float
+    stamp: RecallStamp
 
     @classmethod
     def from_context(cls, recalled: ContextDict) -> RecalledBlock:
-        memories = recalled["memories"]
-        hashes: dict[str, str | None] = {id: None for relation in recalled["relations"] for id in relation["memories"]}
-        hashes |= {memory["id"]: memory.get("hash") for memory in memories if "id" in memory}  # a hook may drop the id
-        return cls(recalled["text"], len(memories), recalled["tokens"], hashes, time.monotonic())
-
-    @property
-    def is_fresh(self) -> bool:
-        return time.monotonic() - self.checked_at < _FRESH_SECONDS
-
-    def is_current(self, memory: Memory) -> Flow[bool]:
-        """Return True if no memory of the text was deleted or changed."""
-        for id, known in self.hashes.items():
-            item = yield from do(memory.store.get, id)
-            if item is None or (known is not None and item.hash != known):
-                return False
-        return True
+        return cls(recalled["text"], len(recalled["memories"]), recalled["tokens"], RecallStamp.of(recalled))
 
 
 class RecalledBlocks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
@@ -247,7 +246,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         block, again = self._find_block(request.state)
         if again is not None:
             try:
-                is_current = again.held is not None and run(again.held.is_current(self._memory))
+                is_current = again.held is not None and run(again.held.stamp.is_current(self._memory.store))
                 recalled = None if is_current else self._runs.context.invoke(again.request)
             except _MEMORY_ERRORS as error:
                 self._report_failure("recall", again.turn, error, "the turn goes on without memories")
@@ -280,7 +279,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     ) -> ModelResponse[Any]:
         if again is not None:
             try:
-                is_current = again.held is not None and await arun(again.held.is_current(self._memory))
+                is_current = again.held is not None and await arun(again.held.stamp.is_current(self._memory.store))
                 recalled = None if is_current else await self._runs.context.ainvoke(again.request)
             except _MEMORY_ERRORS as error:
                 self._report_failure("recall", again.turn, error, "the turn goes on without memories")
@@ -302,7 +301,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         if turn is None or scope is None or not turn["key"]:
             return None, None
         block = self._blocks.get(turn["key"])
-        if block is not None and block.is_fresh:
+        if block is not None and block.stamp.is_fresh:
             return block, None
         request = self._build_recall_request(state["messages"], turn, scope)
         return (block, None) if request is None else (None, _RepeatedRecall(turn, scope, request, block))
@@ -311,7 +310,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         """Keep the text of a repeated recall, or the held one as checked now."""
         if recalled is None:
             assert again.held is not None
-            block = replace(again.held, checked_at=time.monotonic())
+            block = replace(again.held, stamp=again.held.stamp.renew())
         else:
             block = RecalledBlock.from_context(recalled)
         self._blocks.add(block, again.turn["key"])

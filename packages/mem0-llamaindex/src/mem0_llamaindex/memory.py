@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from mem0_core import AsyncMemory, ConfigError, InputError, Memory, Scope
 from mem0_core._system.boundary import convert_errors_of
 from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.flow import Flow, arun, do, run
+from mem0_core.recall.freshness import RecallStamp
 from mem0_llamaindex.convert import (
     Question,
     copy_message,
@@ -52,6 +53,7 @@ class _QuestionTurn:
     shown: ChatMessage
     """The copy handed out: an agent writes its state into it, once a run, and reads it again after each tool call."""
     block: str
+    stamp: RecallStamp
 
 
 _CONTEXT_KEYS = ("user_id", "agent_id", "run_id")
@@ -62,10 +64,10 @@ class Mem0Memory(BaseMemory):
     """Short-term messages of one conversation combined with long-term memory.
 
     `get` returns one system message with the memories relevant to the user's last message, followed by the messages of
-    this conversation, all within `token_limit`. It searches once per turn, however often an agent calls it. The user's
-    and the assistant's messages of a turn are remembered when the assistant's answer is put, in one `Memory.add`. By
-    default
-    that runs in the background: the turn is stored durably at once, and the next search finds it.
+    this conversation, all within `token_limit`. It searches once per turn, however often an agent calls it, and again
+    if one of its memories was changed or deleted while the turn waited for a person. The user's and the assistant's
+    messages of a turn are remembered when the assistant's answer is put, in one `Memory.add`. By default that runs in
+    the background: the turn is stored durably at once, and the next search finds it.
 
     One object is one conversation; many of them may share one `Memory`. The ids select the memories that are read and
     written: a `run_id` restricts both to that run. `reset` and `set` change the short-term messages only.
@@ -439,27 +441,40 @@ class Mem0Memory(BaseMemory):
             question_index, question = None, input  # not put yet: context engines ask this way
         if question is None or not question.strip():
             return ""
-        if question_index is not None and self._turn is not None and self._turn.question is messages[question_index]:
-            return self._turn.block
+        asked = None if question_index is None else messages[question_index]
+        turn = None if self._turn is None or self._turn.question is not asked else self._turn
+        if turn is not None and (yield from self._is_current(turn)):
+            return turn.block
         room = int(budget * self.chat_history_token_ratio)
         window = yield from do(fit_window, messages, cost, room)
-        block = yield from self._recall_block(question, window, budget - room)
-        if question_index is not None:
-            self._turn = _QuestionTurn(
-                messages[question_index], self._add_block(messages[question_index], block), block
-            )
+        block, stamp = yield from self._recall_block(question, window, budget - room)
+        if asked is not None:
+            self._turn = _QuestionTurn(asked, self._add_block(asked, block, turn), block, stamp)
         return block
 
-    def _add_block(self, question: ChatMessage, block: str) -> ChatMessage:
-        copied = copy_message(question)
-        if block and self._inserts_into_question:
-            copied.blocks = [TextBlock(text=block), *copied.blocks]
-        return copied
+    def _is_current(self, turn: _QuestionTurn) -> Flow[bool]:
+        """Return False if memories shown in a turn were changed or deleted while it waited."""
+        if turn.stamp.is_fresh:
+            return True
+        core = yield from self._long_term.open_flow()
+        is_current = yield from turn.stamp.is_current(core.store)
+        if is_current and self._turn is turn:
+            self._turn = replace(turn, stamp=turn.stamp.renew())
+        return is_current
 
-    def _recall_block(self, question: str, shown: list[ChatMessage], room: int) -> Flow[str]:
+    def _add_block(self, question: ChatMessage, block: str, turn: _QuestionTurn | None) -> ChatMessage:
+        """Return the question to hand out, with the block where it belongs: that of the turn, if it began already."""
+        shown = copy_message(question) if turn is None else turn.shown
+        if self._inserts_into_question:
+            former = turn.block if turn is not None else ""
+            rest = [one for one in shown.blocks if not (former and isinstance(one, TextBlock) and one.text == former)]
+            shown.blocks = [*([TextBlock(text=block)] if block else []), *rest]
+        return shown
+
+    def _recall_block(self, question: str, shown: list[ChatMessage], room: int) -> Flow[tuple[str, RecallStamp]]:
         """Return the relevant memories that fit, without repeating each other or the messages shown with them."""
         if room < 1:
-            return ""
+            return "", RecallStamp({}, 0)
         seen = yield from do(
             self._long_term.recall,
             question,
@@ -469,7 +484,7 @@ class Mem0Memory(BaseMemory):
             exclude=[text for text in (question, *map(message_text, shown)) if text],
             count_tokens=self._count_text_tokens,
         )
-        return seen["text"]
+        return seen["text"], RecallStamp.of(seen)
 
     def _put(self, messages: Sequence[ChatMessage]) -> Flow[None]:
         added = [copy_message(message) for message in messages]
