@@ -73,6 +73,10 @@ WRONG: dict[str, tuple[Callable[[Memory], Any], Parts]] = {
         lambda memory: Mem0Retriever(memory=memory, k=0),
         ("k", "not 0", "greater than or equal to 1", "leave k out"),
     ),
+    "retriever with a threshold in percent": (
+        lambda memory: Mem0Retriever(memory=memory, threshold=40),
+        ("threshold", "not 40", "less than or equal to 1", "leave threshold out"),
+    ),
     "retriever with a name of other libraries": (
         lambda memory: Mem0Retriever(memory=memory, top_k=3),  # type: ignore[call-arg]
         ("'top_k'", "top_k=3", "memory, user_id", "did you mean 'k'?"),

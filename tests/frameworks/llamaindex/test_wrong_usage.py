@@ -66,6 +66,14 @@ MISTAKES: dict[str, tuple[Callable[[Memory, Path], Any], Parts]] = {
         lambda memory, folder: Mem0Memory(memory, user_id="u", token_limit=0),
         ("token_limit", "not 0", "greater than or equal to 1", "leave token_limit out"),
     ),
+    "threshold in percent": (
+        lambda memory, folder: Mem0Memory(memory, user_id="u", threshold=40),
+        ("threshold", "not 40", "less than or equal to 1", "leave threshold out"),
+    ),
+    "one tool without a list": (
+        lambda memory, folder: memory_tools(memory, user_id="u", only="search_memory"),
+        ("only", "'search_memory'", "a list of names", "pass ['search_memory']"),
+    ),
     "number as question": (
         lambda memory, folder: Mem0Memory(memory, user_id="u").get(5),  # type: ignore[arg-type]
         ("input", "not 5", "a QueryBundle or messages", "for example, 'tea'"),

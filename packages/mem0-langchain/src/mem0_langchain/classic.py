@@ -61,7 +61,7 @@ class Mem0Memory(KnownFields, BaseMemory):
     return_messages: bool = False
     recent: int = Field(default=10, ge=0)
     k: int = Field(default=10, ge=1)
-    threshold: float | None = None
+    threshold: float | None = Field(default=None, ge=0, le=1)
     filters: dict[str, Any] | None = None
     max_tokens: int = Field(default=2000, ge=1)
     introduction: str = MEMORIES_INTRODUCTION

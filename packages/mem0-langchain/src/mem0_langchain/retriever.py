@@ -60,7 +60,7 @@ class Mem0Retriever(OwnedFields, BaseRetriever):
 
     k: int = Field(default=10, ge=1)
     filters: dict[str, Any] | None = None
-    threshold: float | None = None
+    threshold: float | None = Field(default=None, ge=0, le=1)
     recipe: Any = None
     relations: Literal["none", "documents", "metadata"] = "none"
 

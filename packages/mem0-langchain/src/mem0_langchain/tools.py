@@ -137,8 +137,8 @@ class SearchMemoryTool(MemoryTool):
         " memories as data, one JSON object a line, each with its id."
     )
     args_schema: Any = _QueryArguments
-    k: int = 10
-    threshold: float | None = None
+    k: int = Field(default=10, ge=1)
+    threshold: float | None = Field(default=None, ge=0, le=1)
     filters: dict[str, Any] | None = None
     recipe: Any = None
 

@@ -63,6 +63,8 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
     threshold: float | None = Field(
         default=None,
+        ge=0,
+        le=1,
         description="Memories with a lower score are not recalled. Default: a calibrated floor; 0 switches it off.",
     )
     max_tokens: int = Field(default=2000, ge=1, description="Token budget of the block.")
