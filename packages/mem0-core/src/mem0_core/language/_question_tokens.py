@@ -197,7 +197,8 @@ _ASKED_LAST = frozenset({"what", "where", "who", "whom", "when"})
 
 def _read_tense(tokens: Sequence[Token]) -> Tense:
     said = " ".join(token.low for token in tokens)
-    if reported := _REPORTED.search(said):
+    reported = _REPORTED.search(said)
+    if reported is not None and _BACKSHIFT.search(said, reported.end()):  # "what did I say my job was"
         said = said[: reported.start()] + _BACKSHIFT.sub("is", said[reported.end() :])
     if _FUTURE.search(said) and " to " not in said.partition("going")[2][:4]:
         return "future"
