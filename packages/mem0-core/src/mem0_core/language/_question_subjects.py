@@ -258,22 +258,42 @@ class SubjectReader:
         if not (families or noun in LISTS["generic"]):
             return None
         begin = end + (self.lows[end : end + 1] in (["where"], ["which"], ["that"], ["who"], ["whom"]))
+        if begin > end and (turned := match_verb(self.lows, begin, is_turned=True)) is not None:
+            return self._read_thing_that_acts(first, end, turned, depth)
         inner = self.read(begin, is_subject=True, depth=depth + 1)
         if inner is None:
             return None
         term = " ".join(self.lows[first:end])
         rest = [low for low in self.lows[inner.end :] if low not in LISTS["adverbs"]]
-        if families and rest and _OWNING.issuperset(rest):
+        if families and rest and (_OWNING.issuperset(rest) or rest in (["go", "to"], ["goes", "to"], ["attend"])):
             return NounPhrase(inner.start, len(self.lows), [*inner.steps, Step(term, families, noun)])
         matched = match_verb(self.lows, inner.end, is_where=True, answers=_ANSWERS_OF_NOUNS.get(noun.rstrip("s")))
         if matched is None:
             return None
         verbs, after = matched
         after += len(self.lows) == after + 1 and self.lows[after] in LISTS["prepositions"]
-        shared = tuple(dict.fromkeys(verb.family for verb in verbs if verb.family in families or not families))
+        kinds = {load_families()[name].answer for name in families} & {"place", "person"}
+        shared = tuple(
+            dict.fromkeys(
+                verb.family
+                for verb in verbs
+                if not families or verb.family in families or load_families()[verb.family].answer in kinds
+            )
+        )
         if not shared:
             return None
         return NounPhrase(inner.start, after, [*inner.steps, Step(term, shared, noun)])
+
+    def _read_thing_that_acts(
+        self, first: int, end: int, turned: tuple[list[VerbPhrase], int], depth: int
+    ) -> NounPhrase | None:
+        """Return the thing of "the firm that employs my brother"."""
+        verbs, after = turned
+        inner = self.read(after, is_subject=True, depth=depth + 1)
+        if inner is None:
+            return None
+        families = tuple(dict.fromkeys(verb.family for verb in verbs))
+        return NounPhrase(inner.start, inner.end, [*inner.steps, Step(" ".join(self.lows[first:end]), families)])
 
     def _read_relative_clause(self, index: int, depth: int) -> NounPhrase | None:
         """Return the person of "I dated in Lisbon", "I am married to", "my sister married"."""

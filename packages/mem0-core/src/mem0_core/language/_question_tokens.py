@@ -73,9 +73,10 @@ def read_tokens(text: str) -> list[Token]:
 def prepare(tokens: Sequence[Token], text: str) -> PreparedText:
     """Take off the words of a question that say when, or only open it."""
     prepared = PreparedText(_take_tail(list(tokens)), is_asked=bool(tokens) and tokens[-1].text == "?")
+    prepared.tokens = _take_lead(_replace_phrases(prepared.tokens, replacements("anchors")))
     prepared.tense = _read_tense(prepared.tokens)
-    prepared.tokens = _replace_phrases(prepared.tokens, replacements("anchors"))
-    _take_lead(prepared)
+    for pattern in (_SAID, _NOW_PHRASES):
+        prepared.tokens = _remove(prepared.tokens, pattern)
     _take_anchor(prepared, text)
     prepared.tokens = _unfold_having(_replace_phrases(prepared.tokens, replacements()))
     _take_times(prepared)
@@ -214,12 +215,12 @@ _LEAD = re.compile(
     r"(?: again| please)?(?: of| about)?"
     r"|(?:do |can |did )?you (?:happen to |surely |must )?(?:still )?(?:know|remember|recall)"
     r"|(?:can you |please )?help me (?:to )?(?:remember|recall)|(?:refresh|jog) my memory(?: on| about| of)?"
-    r"|i (?:want|would like|need|am trying|try|have) to (?:know|remember|recall)"
+    r"|i (?:want|would like|had like|would love|had love|need|am trying|try|have) to (?:know|remember|recall)"
     r"|i (?:do|can|could) not (?:quite |really |for the life of me )?(?:know|remember|recall)"
     r"|i (?:wonder|forgot|forget|have forgotten|keep forgetting)"
     r"|(?:i am |i was )?(?:just )?(?:wondering|curious|not sure|unsure)(?: about)?|let me know"
     r"|please|pls|plz|so|hey|hi|hello|ok|okay|and|but|um|hmm|oh|yo|wait|sorry|right"
-    r"|well|remember|(?:do you have )?(?:any|no) (?:idea|clue)|by the way|btw|quick question"
+    r"|well|remember|(?:do you have |got )?(?:any|no) (?:idea|clue)|by the way|btw|quick question"
     r"|what can you tell me about|what do you know about|just|again"
     r"|(?:at|in|for|to|from|on|with|by)(?= (?:which|what|whom)\b))(?: ,)?(?: |$)"
 )
@@ -273,17 +274,14 @@ def _is_object(following: Sequence[Token]) -> bool:
     return all(token.kind == "stop" or token.low in LISTS["articles"] | {"any"} for token in following)
 
 
-def _take_lead(prepared: PreparedText) -> None:
-    """Take off words that only open a question ("can you tell me"), and adverbs of the present."""
-    tokens = prepared.tokens
+def _take_lead(tokens: list[Token]) -> list[Token]:
+    """Return tokens without words that only open a question ("can you tell me")."""
     while match := _LEAD.match(" ".join(token.low for token in tokens[:12])):
         count = len(match.group().split())
         if count == 0 or count >= len(tokens):
             break
         tokens = tokens[count:]
-    for pattern in (_SAID, _NOW_PHRASES):
-        tokens = _remove(tokens, pattern)
-    prepared.tokens = tokens
+    return tokens
 
 
 def _remove(tokens: list[Token], pattern: re.Pattern[str]) -> list[Token]:

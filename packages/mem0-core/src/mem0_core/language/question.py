@@ -8,6 +8,7 @@ The text is read from left to right, each token a bounded number of times.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Literal
@@ -275,6 +276,10 @@ class _Opening:
         return self.noun[-1] if self.noun else ""
 
 
+_NEW_JOB = re.compile(r"^(?:i|he|she|they) (?:retired|became|started at|joined|quit|got the job)\b")
+"""Start of an event that ended a job, as in "what did he do before he retired"."""
+
+
 class _ClauseReader:
     """Reads the one clause of a prepared question."""
 
@@ -287,6 +292,7 @@ class _ClauseReader:
         self.is_change = False
         self.is_asked = prepared.is_asked
         self.has_anchor = prepared.anchor is not None
+        self.is_before_job = prepared.anchor is not None and bool(_NEW_JOB.search(prepared.anchor[1]))
 
     def read(self) -> _Reading | None:
         """Return the question; None if it is not understood."""
@@ -425,6 +431,9 @@ class _ClauseReader:
         after = 0 if subject is None else self._skip_leads(subject.end)
         if subject is None or after >= len(self.lows):
             return None
+        if self.lows[index] in BE and self.lows[after:] == ["called"]:
+            opening.word = "what"
+            return self._read_copula(opening, subject)
         template = self._match_template(opening, subject, after)
         if template is None:
             return None
@@ -434,7 +443,8 @@ class _ClauseReader:
     def _read_ownerless(self, index: int) -> NounPhrase | None:
         """Read a noun without its owner, the speaker: "current job?", "favorite food", "name?"."""
         is_marked = self.is_asked or not LISTS["bare_leads"].isdisjoint(self.lows[index : index + 1])
-        if not is_marked or not is_known(self.lows[index]):
+        first = self.lows[index : index + 1]
+        if not is_marked or not (LISTS["adjectives"].intersection(first) or any(map(families_of_noun, first))):
             return None
         phrase = self.subjects.read_possessed(NounPhrase(None, index), index)
         is_known_noun = phrase.start is None and phrase.steps and all(step.families for step in phrase.steps)
@@ -458,6 +468,8 @@ class _ClauseReader:
                 if inner is not None and inner.end == len(lows) and turned[0][0].family in _SYMMETRIC:
                     return _Reading(inner, _to_step(turned[0]))
         subject = self.subjects.read(index + 1, is_subject=True)
+        if subject is None and has_be and opening.word == "where":
+            subject = self._read_ownerless(index + 1)
         if subject is None:
             return None
         return self._read_predicate(opening, subject, has_be=has_be)
@@ -507,7 +519,7 @@ class _ClauseReader:
         index = self._skip_leads(index)
         has_be = has_be or bool(BE.intersection(lows[subject.end : index]))
         is_bare = index == subject.end and lows[index:] in ([], ["at"]) and opening.word in ("who", "what", "where")
-        is_copula = has_be and (index >= len(lows) or lows[index] in ("called", "named") or lows[index:] == ["for"])
+        is_copula = has_be and (index >= len(lows) or lows[index] in _STATES or lows[index:] == ["for"])
         if is_bare or is_copula:
             return self._read_copula(opening, subject)
         presence = self._read_presence(opening, subject, index) if has_be else None
@@ -568,8 +580,9 @@ class _ClauseReader:
         """Return the step of a question that has a form of its own: "what does * do for a living"."""
         after = tuple(base_of_word(low) for low in self.lows[index:])
         before = tuple(base_of_word(low) for low in self.lows[: opening.index])
-        first = self.lows[opening.index] if self.lows[opening.index] in LISTS["aux"] else self.lows[index : index + 1]
-        if after == ("do",) and (self.has_anchor or first not in ("do", "does", ["do"], ["does"])):
+        first = self.lows[opening.index] if self.lows[opening.index] in LISTS["aux"] else "".join(self.lows[index:])
+        is_job = self.is_before_job or (not self.has_anchor and first in ("do", "does"))
+        if after == ("do",) and not is_job:
             return None  # "what did Tom do after lunch" asks for no job
         for one in templates():
             is_named = one.before[:1] == ("what",) and one.family in families_of_noun(opening.head)
@@ -641,6 +654,8 @@ class _ClauseReader:
         families = families_of_noun(opening.head)
         verbs = {verb.family for verb in find_verbs(lemma) if len(verb.words) == 1}
         families = tuple(name for name in families if name in verbs) or families
+        if lemma == "go" and "studies_at" in families:
+            families = ("studies_at",)
         answer = _LIGHT_ANSWERS.get(lemma, "")
         if answer and all(load_families()[name].answer != answer for name in families):
             return None
@@ -687,7 +702,7 @@ class _ClauseReader:
         if opening.word == "whether" and not value:
             value = " ".join(low for low in self.lows[index + 1 : end] if low not in LISTS["prepositions"])
         if opening.noun and families:
-            is_bare = has_be and self.lows[end - 1 :] == ["in"] and verbs[0].has_be
+            is_bare = has_be and self.lows[end - 1 :] in (["in"], ["with"], ["at"]) and verbs[0].has_be
             step = replace(step, families=families if is_bare else _join_families(families, step.families))
             value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)
         if not self._is_whole(opening, verbs, end, has_be=has_be):
@@ -783,6 +798,7 @@ class _ClauseReader:
 _LOOSE_FAMILIES = {"runs", "takes", "hobby", "member_of", "visited", "studies_at", "owns", "has_condition"}
 """Families with verbs that take any object, so that a noun which no family knows makes another meaning likely."""
 _ADJECTIVES = frozenset({"open", "own", "like", "found"})  # "where's Tom live" is said, but "is Tom open" has no verb
+_STATES = frozenset({"called", "named", "located", "situated"})
 _MAX_PLACE_WORDS = 4
 _MAX_TURNED_WORDS = 2
 _MAX_HOBBY_WORDS = 3
