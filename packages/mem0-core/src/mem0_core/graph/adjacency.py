@@ -433,16 +433,20 @@ class AdjacencyIndex:
         self._primary = primary
         self._lock = SignalSafeLock()
         self._cache: OrderedDict[Scope, Adjacency] = OrderedDict()  # the least recently used first
+        self._edge_count = 0  # in the cache
         self._aliased: dict[Scope, tuple[Adjacency, Adjacency]] = {}  # a state without and with aliases
 
     def of(self, scope: Scope) -> Adjacency:
         """Return the present relations of a scope."""
         with self._lock:
-            adjacency = self._cache.pop(scope, None)
-            position = self._primary.position()
-            if adjacency is None or adjacency.position != position:
-                adjacency = self._update(scope, adjacency, position)
+            known, position = self._cache.get(scope), self._primary.position()
+            if known is not None and known.position == position:
+                self._cache.move_to_end(scope)
+                return known
+            adjacency = self._update(scope, known, position)
             self._cache[scope] = adjacency
+            self._cache.move_to_end(scope)
+            self._edge_count += len(adjacency.rows) - (0 if known is None else len(known.rows))
             self._evict()
             return adjacency
 
@@ -466,11 +470,10 @@ class AdjacencyIndex:
         return _build(self._primary.delta_since(scope))
 
     def _evict(self) -> None:
-        size = sum(len(adjacency.rows) for adjacency in self._cache.values())
-        while size > _MAX_CACHED_EDGES and len(self._cache) > 1:
+        while self._edge_count > _MAX_CACHED_EDGES and len(self._cache) > 1:
             scope, adjacency = self._cache.popitem(last=False)
             self._aliased.pop(scope, None)
-            size -= len(adjacency.rows)
+            self._edge_count -= len(adjacency.rows)
 
 
 def _has_few_changes(known: Adjacency, position: ChangePosition) -> bool:

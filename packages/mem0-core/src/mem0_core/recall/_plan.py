@@ -214,7 +214,9 @@ def _weigh_words(
         weights = compute_word_weights({word: len(rows) for word, rows in postings.items()})
         return weights, np.zeros((0, 0), dtype=np.int64)
     words, counts = active.count_terms(request.query.terms)
-    weights = compute_word_weights(dict(zip(words, np.count_nonzero(counts, axis=1).tolist(), strict=True)))
+    weights = compute_word_weights(
+        dict(zip(words, np.add.reduce(counts > 0, axis=1, dtype=np.int64).tolist(), strict=True))
+    )
     return weights, counts if len(weights) == len(words) else counts[[word in weights for word in words]]
 
 

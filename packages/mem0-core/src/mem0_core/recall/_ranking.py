@@ -209,10 +209,11 @@ class TextMatches:
         import numpy as np
 
         counts, lengths = self._counts[indexes[0]], self._lengths[indexes[0]]
-        typical = np.full(len(counts), _TYPICAL_TERMS)
+        has_others = np.zeros(len(counts), dtype=np.bool_)
         for joined in indexes[1:]:
             counts, lengths = counts + self._counts[joined], lengths + self._lengths[joined]
-            typical[joined > 0] = len(indexes) * _TYPICAL_TERMS
+            has_others |= joined > 0
+        typical = np.where(has_others, len(indexes) * _TYPICAL_TERMS, _TYPICAL_TERMS)
         norm = _K1 * (1 - _B + _B * lengths / typical)
         total = (counts * (_K1 + 1) / (counts + norm[:, None])) @ self._weights
         scores: NDArray[np.float64] = total / (total + _HALF_SCORE_BM25)
