@@ -278,6 +278,11 @@ def key(subject: str, relation: str, value: str) -> Key:
     return subject.casefold() or "user", family.name if family else relation, folded
 
 
+@pytest.mark.parametrize("text", ["I won't quit, even when it's hard.", "Don't give up, buddy!"])
+def test_an_ending_without_an_object_states_nothing(text: str) -> None:
+    assert read_statements(text, said_on=SAID_ON) == ()
+
+
 def score(split: str) -> tuple[float, float]:
     """Return precision and recall of beginnings and endings; an ending of another family of the value is no error."""
     right = stated = wanted = 0

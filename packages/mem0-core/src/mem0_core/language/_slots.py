@@ -547,7 +547,7 @@ class SlotReader:
             fits = bool(said)
         if kind == "games":
             fits &= bool(said) and said[-1] in self._words["games"]
-            fits &= not strict or len(said) == 1 or said[0] not in self._clauses.heads  # "(quit judo and) plays golf"
+            fits &= not strict or len(said) < 2 or said[0] not in self._clauses.heads  # "(quit judo and) plays golf"
         elif kind == "things":
             stop = text.name_end(first, end)
             fits &= stop > first or text.lows[at : at + 1] != ["the"]
