@@ -72,7 +72,7 @@ MISTAKES: dict[str, tuple[Callable[[Memory, Path], Any], Parts]] = {
     ),
     "one tool without a list": (
         lambda memory, folder: memory_tools(memory, user_id="u", only="search_memory"),
-        ("only", "'search_memory'", "a list of names", "pass ['search_memory']"),
+        ("only", "'search_memory'", "a list of texts", "pass only=['search_memory']"),
     ),
     "number as question": (
         lambda memory, folder: Mem0Memory(memory, user_id="u").get(5),  # type: ignore[arg-type]

@@ -78,8 +78,6 @@ def memory_tools(
         NotFoundError: this scope has no memory with that id.
         ModelError, StoreError, QueryError, InputError: as the methods of `mem0_core.Memory`.
     """
-    if isinstance(only, str):
-        raise ConfigError(f"only must be a list of names, not {only!r}; pass [{only!r}]")
     scoped = _ScopedTools(unwrap_memory(memory), Scope(user_id, agent_id, run_id), k=k, infer=infer, recipe=recipe)
     tools = [
         _build_tool(
