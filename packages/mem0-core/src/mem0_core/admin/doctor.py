@@ -33,7 +33,7 @@ from mem0_core.stores.sqlite.maintenance import find_log_damage
 if TYPE_CHECKING:
     from mem0_core.interfaces import Ports
 
-__all__ = ["Diagnosis", "Finding", "diagnose", "find_log_damage", "report_unreadable_store"]
+__all__ = ["Diagnosis", "Finding", "diagnose", "find_log_damage", "report_torn_log", "report_unreadable_store"]
 
 _SAME_TEXT_COSINE = 0.999  # minimum cosine of two embeddings of one text
 _EMBED_BATCH_ROWS = 256

@@ -551,9 +551,7 @@ def prompt(memory: Memory, options: Options) -> Any:
     from mem0_core.cli._arguments import build_parser
     from mem0_core.cli._prompt import run_prompt
 
-    ids = {"user": options.user, "agent": options.agent, "run": options.run}
-    if not any(ids.values()):
-        ids["user"] = os.environ.get("MEM0_USER") or getpass.getuser()
+    ids = {name.removesuffix("_id"): value for name, value in own_ids(options).items()}
     common = ["--no-progress"] if options.progress is False else []
     parser = build_parser()
     return run_prompt(

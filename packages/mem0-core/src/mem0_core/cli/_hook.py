@@ -24,10 +24,10 @@ __all__ = ["DEFAULT_MAX_TOKENS", "ask_server", "run_hook"]
 
 DEFAULT_MAX_TOKENS = 1_000
 
-MAX_EVENT_BYTES = 1_000_000
+_MAX_EVENT_BYTES = 1_000_000
 MAX_TRANSCRIPT_BYTES = 2_000_000  # of its end: one turn with the output of tools
-MAX_QUERY_CHARS = 4_000
-TIMEOUT_SECONDS = 5.0
+_MAX_QUERY_CHARS = 4_000
+_TIMEOUT_SECONDS = 5.0
 
 _RECALL_EVENTS = ("UserPromptSubmit", "SessionStart")
 _CAPTURE_EVENTS = ("Stop", "SessionEnd", "PreCompact")
@@ -65,7 +65,7 @@ def ask_server(arguments: Sequence[str]) -> dict[str, Any] | None:
 def run_hook(options: argparse.Namespace) -> dict[str, Any]:
     """Handle the event on standard input, and return the reply for standard output; empty after any error."""
     try:
-        event = json.loads(sys.stdin.buffer.read(MAX_EVENT_BYTES))
+        event = json.loads(sys.stdin.buffer.read(_MAX_EVENT_BYTES))
         return _handle(event, options)
     except Exception as error:  # noqa: BLE001 - memory must not stop an assistant
         print(f"mem0-core hook: {type(error).__name__}: {error}", file=sys.stderr)
@@ -78,7 +78,7 @@ def _handle(event: dict[str, Any], options: argparse.Namespace) -> dict[str, Any
         query = event.get("prompt") or event.get("user_prompt")
         if name == "UserPromptSubmit" and not query:
             return {}
-        text = _choose_backend(options).recall(query and query[:MAX_QUERY_CHARS], options.max_tokens)
+        text = _choose_backend(options).recall(query and query[:_MAX_QUERY_CHARS], options.max_tokens)
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}} if text else {}
     if name in _CAPTURE_EVENTS and event.get("transcript_path"):
         messages = list(_read_last_turn(Path(event["transcript_path"]).expanduser()))
@@ -117,7 +117,7 @@ class _Server:
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-        with closing(kind(self._url.netloc, timeout=TIMEOUT_SECONDS)) as connection:
+        with closing(kind(self._url.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
             connection.request("POST", self._url.path.rstrip("/") + path, json.dumps(body).encode(), self._headers)
             reply = connection.getresponse()
             found: dict[str, Any] = json.load(reply)

@@ -12,6 +12,7 @@ from mem0_core.cli._render import Block, Table
 
 __all__ = [
     "format_add",
+    "format_adoption",
     "format_answer",
     "format_backup",
     "format_context",

@@ -24,7 +24,7 @@ from mem0_core.errors import InputError, Mem0Error, NotFoundError
 from mem0_core.language.utterances import is_question, is_statement
 from mem0_core.memory import Memory
 
-__all__ = ["PromptState", "run_prompt"]
+__all__ = ["PROMPT_COMMANDS", "PromptState", "run_prompt"]
 
 ParseArguments = Callable[[Sequence[str]], argparse.Namespace]
 AskUser = Callable[[str], str]

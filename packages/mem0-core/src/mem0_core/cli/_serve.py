@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_worker_app", "serve"]
 
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 _WORKER_OPTIONS = "MEM0_CORE_WORKER_OPTIONS"  # environment variable of the processes that `serve` starts
 _WEBHOOK_SECRET = "MEM0_WEBHOOK_SECRET"
@@ -46,13 +46,13 @@ def serve(memory: Memory, options: argparse.Namespace) -> None:
     keys = _open_keys(memory.config, options)
     if keys is not None and not keys.keys:
         raise UsageError("there is no key: `mem0-core keys --create NAME --user ID` prints one")
-    if keys is None and options.host not in LOOPBACK_HOSTS:
-        raise UsageError(f"--no-keys serves every caller, so --host must be one of {', '.join(LOOPBACK_HOSTS)}")
+    if keys is None and options.host not in _LOOPBACK_HOSTS:
+        raise UsageError(f"--no-keys serves every caller, so --host must be one of {', '.join(_LOOPBACK_HOSTS)}")
     workers = _count_workers(memory.config, options.workers)
     noun = f" with {workers} processes" if workers > 1 else ""
     print(f"mem0-core: serving http://{options.host}:{options.port}{noun}", file=sys.stderr, flush=True)
     if workers == 1:
-        app = build_rest_app(memory, keys, hosts=[*LOOPBACK_HOSTS, *options.allow_host])
+        app = build_rest_app(memory, keys, hosts=[*_LOOPBACK_HOSTS, *options.allow_host])
         with deliver_changes(memory, hooks):
             run_rest(app, host=options.host, port=options.port)
         return
@@ -99,7 +99,7 @@ def create_worker_app() -> Any:
     return build_rest_app(
         Memory(config),
         _open_keys(config, options),
-        hosts=[*LOOPBACK_HOSTS, *options.allow_host],
+        hosts=[*_LOOPBACK_HOSTS, *options.allow_host],
         workers=options.workers,
         owns_memory=True,
     )

@@ -29,7 +29,7 @@ _WRITERS = 8
 _ADDS = 6
 
 
-def last_seq(store: MemoryStore) -> int:
+def _last_seq(store: MemoryStore) -> int:
     """Return the cursor behind all changes so far; a store that was emptied still has an event of that."""
     return max((event.seq for event in store.feed.changes(None, after=0, limit=1_000)), default=0)
 
@@ -38,7 +38,7 @@ class FeedContract(StoreContract):
     """Suite for `ChangeFeed`."""
 
     def test_every_kind_of_change_is_one_event_in_order(self, store: MemoryStore) -> None:
-        start = last_seq(store)
+        start = _last_seq(store)
         (item,) = self.add(store, "Lives in Rome", actor_id="Ann", role="user")
         self.change(store, Event.UPDATE, item, "Lives in Oslo")
         store.pin(item.id, True)
@@ -60,7 +60,7 @@ class FeedContract(StoreContract):
         assert seqs == sorted(set(seqs))
 
     def test_an_event_names_the_source_of_its_messages(self, store: MemoryStore) -> None:
-        start = last_seq(store)
+        start = _last_seq(store)
         plan = [MemoryChange(Event.ADD, make_item("I ski"), vector=unit_vectors(1)[0], message_indexes=(1,))]
         said = [Message("user", "hello", source="mail"), Message("user", "I ski", source="chat")]
         store.commit(plan, scope=ALICE, messages=said, at=AT, embedding_space=SPACE)
@@ -68,14 +68,14 @@ class FeedContract(StoreContract):
 
     def test_a_commit_that_changes_nothing_is_no_event(self, store: MemoryStore) -> None:
         self.add(store, "Likes tea")
-        start = last_seq(store)
+        start = _last_seq(store)
         store.commit(make_changes([make_item("likes TEA!")]), scope=ALICE, at=AT, embedding_space=SPACE)
         store.commit([], scope=ALICE, messages=[Message("user", "hello")], at=AT)
         assert store.erase(["unknown"], at=LATER) == 0
         assert store.feed.changes(None, after=start, limit=9) == []
 
     def test_pages_are_disjoint_and_complete(self, store: MemoryStore) -> None:
-        start = last_seq(store)
+        start = _last_seq(store)
         self.add(store, *(f"fact {index}" for index in range(7)))
         whole = store.feed.changes(None, after=start, limit=100)
         paged: list[ChangeEvent] = []
@@ -85,7 +85,7 @@ class FeedContract(StoreContract):
         assert len(whole) == 7
 
     def test_a_scope_reads_its_own_events(self, store: MemoryStore) -> None:
-        start = last_seq(store)
+        start = _last_seq(store)
         (mine,) = self.add(store, "mine")
         (run,) = self.add(store, "in a run", scope=Scope("alice", None, "r"))
         (agents,) = self.add(store, "of an agent", scope=Scope(None, "helper"))
@@ -101,7 +101,7 @@ class FeedContract(StoreContract):
         assert ids(None) == [mine.id, run.id, agents.id, other.id]
 
     def test_purging_a_scope_leaves_one_event_without_ids(self, store: MemoryStore) -> None:
-        start = last_seq(store)
+        start = _last_seq(store)
         self.add(store, "mine", "also mine")
         (other,) = self.add(store, "other", scope=BOB)
         cursor = store.feed.changes(None, after=start, limit=2)[-1].seq
@@ -117,7 +117,7 @@ class FeedContract(StoreContract):
 
     @pytest.mark.parametrize("scope", [ALICE, Scope(InternalId(f"{RESERVED_PREFIX}items"))], ids=["user", "internal"])
     def test_the_events_of_a_purged_memory_name_nobody(self, store: MemoryStore, scope: Scope) -> None:
-        start = last_seq(store)
+        start = _last_seq(store)
         plan = make_changes([make_item(text, scope, actor_id="Ann") for text in ("I ski", "I row")], sources=(0,))
         said = [Message("user", "I ski and row", source="chat")]
         store.commit(plan, scope=scope, messages=said, at=AT, embedding_space=SPACE)
@@ -132,7 +132,7 @@ class FeedContract(StoreContract):
 
     def test_emptying_the_store_is_an_event_behind_all_others(self, store: MemoryStore) -> None:
         self.add(store, "mine")
-        cursor = last_seq(store)
+        cursor = _last_seq(store)
         for _ in range(2):
             store.reset()
         [reset] = store.feed.changes(None, after=cursor, limit=9)
@@ -143,7 +143,7 @@ class FeedContract(StoreContract):
         assert [event.memory_id for event in store.feed.changes(ALICE, after=cursor, limit=9)] == [item.id]
 
     def test_a_reader_beside_eight_writers_sees_every_change_once_in_order(self, store: MemoryStore) -> None:
-        start = last_seq(store)
+        start = _last_seq(store)
         finished = threading.Event()
         seen: list[ChangeEvent] = []
 
@@ -180,7 +180,7 @@ class FeedContract(StoreContract):
 
     def test_a_write_that_fails_is_no_event(self, store: MemoryStore) -> None:
         (item,) = self.add(store, "mine")
-        start = last_seq(store)
+        start = _last_seq(store)
         plan = make_changes([make_item("new", id=item.id)])
         try:
             store.commit(plan, scope=ALICE, at=AT, embedding_space=SPACE)

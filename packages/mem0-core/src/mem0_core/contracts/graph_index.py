@@ -40,14 +40,14 @@ from mem0_core.contracts.samples import (
 from mem0_core.domain.records import DateRange, Event, MemoryChange, Message, Relation, RelationChange, Scope, Triplet
 from mem0_core.interfaces import CommitResult, GraphIndex, GraphNeighborhood, MemoryStore
 
-__all__ = ["GraphIndexContract"]
+__all__ = ["IN_OSLO", "IN_ROME", "LIKES_TEA", "GraphIndexContract"]
 
-EVERYTHING: dict[str, Any] = {"threshold": -2.0, "limit": 10_000}
+_EVERYTHING: dict[str, Any] = {"threshold": -2.0, "limit": 10_000}
 IN_ROME = Triplet("alice", "lives_in", "Rome")
 IN_OSLO = Triplet("alice", "lives_in", "Oslo")
 LIKES_TEA = Triplet("alice", "likes", "tea")
-RUN = Scope("alice", None, "r")
-HOSTILE = [
+_RUN = Scope("alice", None, "r")
+_HOSTILE = [
     "O'Brien",
     'a"b\\',
     "`",
@@ -116,11 +116,11 @@ class GraphIndexContract:
 
     def assert_in_sync(self, store: MemoryStore, index: GraphIndex, *scopes: Scope) -> None:
         """Check that the index has the relations and vectors of the primary store."""
-        for scope in scopes or (ALICE, BOB, RUN):
+        for scope in scopes or (ALICE, BOB, _RUN):
             assert index.relations(scope) == store.graph.relations(scope, include_ended=True)
             rows, vectors = _vectors(store.graph.node_vectors.rows(scope), store.graph.node_vectors)
             query = unit_vectors(1, seed=77, dims=vectors.shape[1] or DIMS)
-            (found,) = index.neighborhoods(scope, query, **EVERYTHING)
+            (found,) = index.neighborhoods(scope, query, **_EVERYTHING)
             assert_nearest(found.nodes, rows, vectors, query[0], len(rows))
             holding = [relation.row for relation in store.graph.relations(scope)]
             rows, vectors = _vectors(holding, store.graph.relation_vectors)
@@ -156,7 +156,7 @@ class GraphIndexContract:
     def test_a_relation_has_the_score_of_its_best_node(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME, LIKES_TEA)
         query = unit_vectors(6)[1:2]  # of Rome
-        (found,) = index.neighborhoods(ALICE, query, **EVERYTHING)
+        (found,) = index.neighborhoods(ALICE, query, **_EVERYTHING)
         assert _triplets(store, found.relations)[0] == IN_ROME
         scores = dict(found.nodes)
         for row, score in found.relations:
@@ -246,13 +246,13 @@ class GraphIndexContract:
     # --- scopes ------------------------------------------------------------------------------------------------------
 
     def test_never_finds_another_scope(self, store: MemoryStore, index: GraphIndex) -> None:
-        places = [ALICE, BOB, RUN, Scope(None, "agent"), Scope("alice", "agent", "r"), Scope(None, None, "alice")]
+        places = [ALICE, BOB, _RUN, Scope(None, "agent"), Scope("alice", "agent", "r"), Scope(None, None, "alice")]
         for place in places:
             self.add(store, IN_ROME, LIKES_TEA, scope=place)
         seen = [*places, Scope("nobody"), Scope(None, None, "r"), Scope("alice", "agent"), Scope(None, "agent", "r")]
         for scope in seen:
             nodes, relations = store.graph.node_vectors.rows(scope), store.graph.relations(scope)
-            (found,) = index.neighborhoods(scope, unit_vectors(1), **EVERYTHING)
+            (found,) = index.neighborhoods(scope, unit_vectors(1), **_EVERYTHING)
             assert {row for row, _ in found.nodes} == set(nodes.tolist())
             assert {row for row, _ in found.relations} == {relation.row for relation in relations}
             (sentences,) = index.nearest_relations(scope, unit_vectors(1), 100, threshold=-2.0)
@@ -261,13 +261,13 @@ class GraphIndexContract:
 
     def test_a_user_sees_her_runs_and_a_run_sees_itself(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME)
-        self.add(store, LIKES_TEA, scope=RUN)
+        self.add(store, LIKES_TEA, scope=_RUN)
         assert {relation.triplet for relation in index.relations(ALICE)} == {IN_ROME, LIKES_TEA}
-        assert [relation.triplet for relation in index.relations(RUN)] == [LIKES_TEA]
-        (found,) = index.neighborhoods(RUN, unit_vectors(1), **EVERYTHING)
+        assert [relation.triplet for relation in index.relations(_RUN)] == [LIKES_TEA]
+        (found,) = index.neighborhoods(_RUN, unit_vectors(1), **_EVERYTHING)
         assert _triplets(store, found.relations) == [LIKES_TEA]
 
-    @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+    @pytest.mark.parametrize("name", _HOSTILE, ids=range(len(_HOSTILE)))
     def test_hostile_names_are_just_names(self, store: MemoryStore, index: GraphIndex, name: str) -> None:
         self.add(store, LIKES_TEA)
         place, triplet = Scope(name, name, name), Triplet(f"{name} ", name, f"{name}2")
@@ -390,11 +390,11 @@ class GraphIndexContract:
         assert [relation.valid_to for relation in index.relations(ALICE)] == [LATER]
 
     def test_forgets_a_scope_and_spares_the_others(self, store: MemoryStore, index: GraphIndex) -> None:
-        for place in (ALICE, RUN, BOB):
+        for place in (ALICE, _RUN, BOB):
             self.add(store, IN_ROME, LIKES_TEA, scope=place)
         self.assert_in_sync(store, index)
-        store.erase_scope(RUN, at=LATER)
-        index.purge_deleted(RUN)
+        store.erase_scope(_RUN, at=LATER)
+        index.purge_deleted(_RUN)
         self.assert_in_sync(store, index)
         store.erase_scope(ALICE, at=LATER, purge=True)
         index.purge_deleted(ALICE)

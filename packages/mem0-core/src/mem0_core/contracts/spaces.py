@@ -23,7 +23,7 @@ __all__ = ["SpacesContract"]
 READER, WRITER, OWNER = SpaceRole
 
 
-def make_write(author: str = "bob", text: str = "I ski") -> PendingWrite:
+def _make_write(author: str = "bob", text: str = "I ski") -> PendingWrite:
     return PendingWrite(new_id(), "team", author, "add", {"messages": [{"role": "user", "content": text}]}, AT)
 
 
@@ -79,16 +79,16 @@ class SpacesContract(StoreContract):
 
     def test_a_member_may_leave_and_takes_their_pending_writes_along(self, store: MemoryStore) -> None:
         self.make_team(store)
-        store.spaces.propose(make_write())
+        store.spaces.propose(_make_write())
         assert store.spaces.remove_member("team", "bob", by="bob")
         assert store.spaces.pending_writes("team") == []
         assert store.spaces.memberships("bob") == []
         with pytest.raises(AccessError):
-            store.spaces.propose(make_write())
+            store.spaces.propose(_make_write())
 
     def test_a_pending_write_waits_until_it_is_settled(self, store: MemoryStore) -> None:
         self.make_team(store)
-        first, second = make_write(), make_write("ann", "I row")
+        first, second = _make_write(), _make_write("ann", "I row")
         for write in (first, second):
             store.spaces.propose(write)
         assert store.spaces.pending_writes("team") == [first, second]
@@ -104,7 +104,7 @@ class SpacesContract(StoreContract):
 
     def test_an_author_withdraws_their_own_write(self, store: MemoryStore) -> None:
         self.make_team(store)
-        write = make_write()
+        write = _make_write()
         store.spaces.propose(write)
         assert store.spaces.settle(write, "REJECT", by="bob")
         assert store.spaces.pending_write(write.id) is None
@@ -113,7 +113,7 @@ class SpacesContract(StoreContract):
         self.make_team(store)
         for author in ("cy", "eve"):
             with pytest.raises(AccessError):
-                store.spaces.propose(make_write(author))
+                store.spaces.propose(_make_write(author))
 
     def test_the_pending_writes_of_a_space_are_bounded(
         self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
@@ -122,13 +122,13 @@ class SpacesContract(StoreContract):
         assert MAX_PENDING_WRITES > 2
         self.make_team(store)
         for _ in range(2):
-            store.spaces.propose(make_write())
+            store.spaces.propose(_make_write())
         with pytest.raises(LimitError):
-            store.spaces.propose(make_write())
+            store.spaces.propose(_make_write())
 
     def test_approvals_are_events_of_the_space(self, store: MemoryStore) -> None:
         self.make_team(store)
-        approved, rejected = make_write(), make_write()
+        approved, rejected = _make_write(), _make_write()
         for write in (approved, rejected):
             store.spaces.propose(write)
         store.spaces.settle(approved, "APPROVE", by="ann")
@@ -148,7 +148,7 @@ class SpacesContract(StoreContract):
         scope = space_scope("team")
         plan = make_changes([make_item("we ski", scope)])
         store.commit(plan, scope=scope, messages=[Message("user", "we ski")], at=AT, embedding_space=SPACE)
-        store.spaces.propose(make_write())
+        store.spaces.propose(_make_write())
         assert store.erase_scope(scope, at=LATER, purge=True) == 1
         assert not any(store.maintenance.count_scope(scope).values())
         assert store.spaces.memberships("ann") == []
@@ -159,7 +159,7 @@ class SpacesContract(StoreContract):
     def test_a_forgotten_member_is_in_no_space_and_no_event(self, store: MemoryStore) -> None:
         self.make_team(store)
         assert store.spaces.create("own", "ann", requires_approval=False, at=AT)
-        write = make_write()
+        write = _make_write()
         store.spaces.propose(write)
         store.spaces.settle(write, "APPROVE", by="ann")
         scope = space_scope("team")

@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 Reader = Callable[[Any], Any]
-"""Returns a value in its accepted form; raises `UnacceptedError`, or a ValueError that says everything itself."""
+"""Returns a value in its accepted form; raises `_UnacceptedError`, or a ValueError that says everything itself."""
 
 _MISSING: Any = object()
 _NOTHING: Mapping[str, Any] = {}
 
 
-class UnacceptedError(ValueError):
+class _UnacceptedError(ValueError):
     """A value that a key does not accept: texts before and after the value, and a next step without a default."""
 
     def __init__(self, before: str, after: str = "", step: str = "") -> None:
@@ -62,7 +62,7 @@ class Key:
 
     def describe(self, error: ValueError, value: Any) -> str:
         """Return the accepted values, the given one and the next step."""
-        if not isinstance(error, UnacceptedError):
+        if not isinstance(error, _UnacceptedError):
             return str(error)
         before, after, step = error.args
         has_plain_default = isinstance(self.default, (str, int, float, bool))
@@ -259,7 +259,7 @@ def file_path(value: Any) -> Path:
     """Read a path."""
     if isinstance(value, (str, os.PathLike)):
         return Path(value)
-    raise UnacceptedError("a path is required, as text or Path, not ", "; pass, for example, 'data/memory.db'")
+    raise _UnacceptedError("a path is required, as text or Path, not ", "; pass, for example, 'data/memory.db'")
 
 
 def integer(at_least: int, at_most: int | None = None) -> Reader:
@@ -299,7 +299,7 @@ def one_of(*names: str) -> Reader:
 
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in names:
-            raise UnacceptedError("", f" is not accepted{suggest(str(value), names)}")
+            raise _UnacceptedError("", f" is not accepted{suggest(str(value), names)}")
         return value
 
     return read
@@ -314,7 +314,7 @@ def mapping(example: str) -> Reader:
 
     def read(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            raise UnacceptedError(f"a mapping such as {example} is required, not ", "; pass one")
+            raise _UnacceptedError(f"a mapping such as {example} is required, not ", "; pass one")
         _check_names(value)
         return dict(value)
 
@@ -340,8 +340,8 @@ def optional(read: Reader) -> Reader:
     return lambda value: None if value is None else read(value)
 
 
-def _not_a(kind: str) -> UnacceptedError:
-    return UnacceptedError(f"the value must be a valid {kind}, not ", step="; pass such a value")
+def _not_a(kind: str) -> _UnacceptedError:
+    return _UnacceptedError(f"the value must be a valid {kind}, not ", step="; pass such a value")
 
 
 def _check_names(names: Iterable[object]) -> None:
@@ -381,4 +381,4 @@ def _check_bounds(
     )
     for limit, holds, words in limits:
         if limit is not None and not holds(value, limit):
-            raise UnacceptedError(f"the value must be {words} {limit}, not ", step="; pass such a value")
+            raise _UnacceptedError(f"the value must be {words} {limit}, not ", step="; pass such a value")

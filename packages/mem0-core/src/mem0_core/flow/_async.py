@@ -24,7 +24,7 @@ __all__ = ["arun"]
 
 T = TypeVar("T")
 
-MAX_COMPUTING_THREADS = 2  # an event loop; more compete with it for the interpreter lock, and delay it
+_MAX_COMPUTING_THREADS = 2  # an event loop; more compete with it for the interpreter lock, and delay it
 
 
 async def arun(flow: Flow[T]) -> T:
@@ -176,7 +176,7 @@ class _LoopState:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._turn = asyncio.Lock()
-        self.permits = _ThreadPermits(MAX_COMPUTING_THREADS)
+        self.permits = _ThreadPermits(_MAX_COMPUTING_THREADS)
 
     async def take_turn(self) -> None:
         """Wait, first come first served, until no other flow resumes in this iteration of the loop."""

@@ -141,7 +141,7 @@ def parse(text: str, parameters: Mapping[str, Any] | None = None) -> Query:
         )
     from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
-    values = check_parameters(parameters)
+    values = _check_parameters(parameters)
     try:
         query: Query = _builder()(values).transform(_parser().parse(text))
         _check_depth(query)
@@ -161,7 +161,7 @@ def parse(text: str, parameters: Mapping[str, Any] | None = None) -> Query:
     return query
 
 
-def check_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Value | tuple[Value, ...]]:
+def _check_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Value | tuple[Value, ...]]:
     """Return the parameters of a query, lists as tuples.
 
     Raises:

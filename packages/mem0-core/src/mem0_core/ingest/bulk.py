@@ -31,7 +31,7 @@ __all__ = ["ImportProgress", "MessageSource", "import_messages"]
 
 
 @dataclass(frozen=True, slots=True)
-class ImportEntry:
+class _ImportEntry:
     """A given message as parsed, and its skipped parts.
 
     Attributes:
@@ -98,8 +98,8 @@ class MessageSource:
         self._by_rules = by_rules
         self._max_message_chars = message_chars
         self._origin = origin
-        self._entries: Iterator[ImportEntry] = iter(())
-        self._next_entries: list[ImportEntry] = []  # read already, for the next chunk
+        self._entries: Iterator[_ImportEntry] = iter(())
+        self._next_entries: list[_ImportEntry] = []  # read already, for the next chunk
 
     def start_at(self, after: int) -> None:
         """Skip the first `after` messages.
@@ -117,7 +117,7 @@ class MessageSource:
         entries = (self._parse(index, message) for index, message in enumerate(_read_iterator(messages), after))
         self._entries = entries if self.total is None else iter(list(entries))
 
-    def next_chunk(self, limit: int) -> list[ImportEntry]:
+    def next_chunk(self, limit: int) -> list[_ImportEntry]:
         """Return at most `limit` further entries; an empty list at the end."""
         entries = [
             *self._next_entries,
@@ -127,7 +127,7 @@ class MessageSource:
         self._next_entries = entries[taken:]
         return entries[:taken]
 
-    def _parse(self, index: int, given: object) -> ImportEntry:
+    def _parse(self, index: int, given: object) -> _ImportEntry:
         label = f"messages[{index}]"
         parsed = parse_message(given, label)
         message = next(iter(name_origin(parsed.messages, self._origin)), None)
@@ -139,9 +139,9 @@ class MessageSource:
         elif self._max_message_chars is not None and len(message.content) > self._max_message_chars:
             size = len(message.content)
             raise LimitError(f"{label} has {size} characters; limits.message_chars allows {self._max_message_chars}")
-        return ImportEntry(index, message, tuple(skipped))
+        return _ImportEntry(index, message, tuple(skipped))
 
-    def _apply_policy(self, entry: ImportEntry) -> ImportEntry:
+    def _apply_policy(self, entry: _ImportEntry) -> _ImportEntry:
         """Return an entry with its message as rewritten by the policy, or without it if the policy refuses it."""
         message = entry.message
         if message is None or not message.content.strip() or self._request.policy is None:
@@ -149,10 +149,10 @@ class MessageSource:
         content = apply_policy(self._request.policy, message.content, self._request.scope)
         if content is None:
             refused = SkippedItem(reason=f"messages[{entry.position}]: {POLICY_REFUSAL}", item={"role": message.role})
-            return ImportEntry(entry.position, None, (*entry.skipped, refused))
+            return _ImportEntry(entry.position, None, (*entry.skipped, refused))
         return dataclasses.replace(entry, message=dataclasses.replace(message, content=content))
 
-    def _count_compatible(self, entries: list[ImportEntry]) -> int:
+    def _count_compatible(self, entries: list[_ImportEntry]) -> int:
         """Return how many leading entries do not contradict one another."""
         statements = StatementLog()
         for count, entry in enumerate(entries):

@@ -1,7 +1,7 @@
 """Relations: extract entities and relations, and merge them into the graph (Mem0 paper, section 2.2).
 
-`extract_entities` (step 1) -> `relate_entities` (2) -> `load_neighborhood` (3) -> `find_outdated` (4A) and
-`find_refined` (4B) -> `plan_graph_changes` (5). The changes are committed with the memories.
+`extract_entities` (step 1) -> `_relate_entities` (2) -> `load_neighborhood` (3) -> `_find_outdated` (4A) and
+`_find_refined` (4B) -> `plan_graph_changes` (5). The changes are committed with the memories.
 
 Steps 1, 2, 4A and 4B ask a model. Without one, rules read the messages, and their endings take the index of step 4A.
 """
@@ -138,9 +138,9 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
     entities, unnamed = yield from extract_entities(
         graph, relation_input.text, relation_input.scope, relation_input.bad_reply, relation_input.context
     )
-    if not entities and not introduce_speaker(relation_input.messages, relation_input.scope).relations:
+    if not entities and not _introduce_speaker(relation_input.messages, relation_input.scope).relations:
         return (), unnamed
-    stated, unconnected = (yield from relate_entities(graph, relation_input, entities)) if entities else ((), ())
+    stated, unconnected = (yield from _relate_entities(graph, relation_input, entities)) if entities else ((), ())
     statements = yield from resolve_statements(ports, relation_input, stated)
     names = [*(entity.name for entity in entities), *collect_entity_names(statements.triplets)]
     known = yield from load_neighborhood(
@@ -221,11 +221,11 @@ def _extract_triplets(
 
 # --- statements of a conversation --------------------------------------------------------------------------------
 
-ReadMessages = list[tuple[int, rules.RuleExtraction]]
+_ReadMessages = list[tuple[int, rules.RuleExtraction]]
 
 
 @dataclass(frozen=True, slots=True)
-class Statements:
+class _Statements:
     """The relations of a conversation, under the names that their entities have now.
 
     Attributes:
@@ -235,7 +235,7 @@ class Statements:
 
     triplets: Sequence[Triplet]
     introduced: rules.RuleExtraction
-    read: ReadMessages
+    read: _ReadMessages
 
     @property
     def endings(self) -> list[rules.EndedRelation]:
@@ -251,24 +251,24 @@ class Statements:
         return Mentions(names, self.triplets, collect_entity_types(entities), _find_changed(self.endings))
 
 
-def resolve_statements(ports: Ports, relation_input: RelationInput, stated: Sequence[Triplet]) -> Flow[Statements]:
+def resolve_statements(ports: Ports, relation_input: RelationInput, stated: Sequence[Triplet]) -> Flow[_Statements]:
     """Return the relations that a model found, those that rules read, and the names that the speaker gives."""
-    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
+    introduced = _introduce_speaker(relation_input.messages, relation_input.scope)
     aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
-    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
-    return Statements(aliases.resolve_triplets(add_names(stated, introduced)), introduced, read)
+    read = [(index, aliases.resolve_extraction(found)) for index, found in _read_messages(relation_input)]
+    return _Statements(aliases.resolve_triplets(_add_names(stated, introduced)), introduced, read)
 
 
 # --- names of the speaker ----------------------------------------------------------------------------------------
 
 
-def add_names(stated: Sequence[Triplet], introduced: rules.RuleExtraction) -> tuple[Triplet, ...]:
+def _add_names(stated: Sequence[Triplet], introduced: rules.RuleExtraction) -> tuple[Triplet, ...]:
     """Return relations with the names that the speaker introduces, unless a relation gives them already."""
     given = {(one.key[0], one.key[2]) for one in stated if is_naming(one.relationship)}
     return (*stated, *(one for one in introduced.relations if (one.key[0], one.key[2]) not in given))
 
 
-def find_replaced_names(known: Sequence[Relation], introduced: rules.RuleExtraction) -> list[Triplet]:
+def _find_replaced_names(known: Sequence[Relation], introduced: rules.RuleExtraction) -> list[Triplet]:
     """Return the relations that give the speaker a name which a new one replaces."""
     if not introduced.ended:
         return []
@@ -297,7 +297,7 @@ def _find_kept_names(known: Sequence[Relation], introduced: rules.RuleExtraction
 # --- step 1 and 2: entities, relations ---------------------------------------------------------------------------
 
 
-def relate_entities(
+def _relate_entities(
     graph: GraphMemory, relation_input: RelationInput, entities: Sequence[Entity]
 ) -> Flow[tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]]:
     """Step 2: return the relations between the entities."""
@@ -381,29 +381,29 @@ def sync_projections(ports: Ports) -> Flow[tuple[LaggingProjection, ...]]:
 
 # --- step 4: outdated, refined -----------------------------------------------------------------------------------
 
-Outdated = tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]
-Refined = tuple[tuple[Refinement, ...], tuple[SkippedItem, ...]]
+_Outdated = tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]
+_Refined = tuple[tuple[Refinement, ...], tuple[SkippedItem, ...]]
 
 
 def _find_superseded(
     graph: GraphMemory, relation_input: RelationInput, new: Sequence[Triplet], known: KnownGraph
-) -> Flow[tuple[Outdated, Refined]]:
+) -> Flow[tuple[_Outdated, _Refined]]:
     """Run steps 4A and 4B at once, as far as there are relations to compare."""
     existing = [relation.triplet for relation in known.relations]
     if not existing:
         return ((), ()), ((), ())
     if not new:
-        return (yield from find_outdated(graph, relation_input, existing, new)), ((), ())
+        return (yield from _find_outdated(graph, relation_input, existing, new)), ((), ())
     return (
         yield from both(
-            find_outdated(graph, relation_input, existing, new), find_refined(graph, relation_input, existing, new)
+            _find_outdated(graph, relation_input, existing, new), _find_refined(graph, relation_input, existing, new)
         )
     )
 
 
-def find_outdated(
+def _find_outdated(
     graph: GraphMemory, relation_input: RelationInput, existing: Sequence[Triplet], new: Sequence[Triplet]
-) -> Flow[Outdated]:
+) -> Flow[_Outdated]:
     """Step 4A: return the relations that the text contradicts."""
     assert graph.chat is not None
     speaker = self_name(relation_input.scope)
@@ -418,9 +418,9 @@ def find_outdated(
     return reading.items, collect_skipped(reading, "outdated", relation_input.bad_reply)
 
 
-def find_refined(
+def _find_refined(
     graph: GraphMemory, relation_input: RelationInput, existing: Sequence[Triplet], new: Sequence[Triplet]
-) -> Flow[Refined]:
+) -> Flow[_Refined]:
     """Step 4B: return the relations that the new ones make more specific."""
     assert graph.chat is not None
     speaker = self_name(relation_input.scope)
@@ -441,7 +441,7 @@ def find_refined(
 def plan_graph_changes(
     ports: Ports,
     relation_input: RelationInput,
-    statements: Statements,
+    statements: _Statements,
     known: KnownGraph,
     entities: Sequence[Entity],
     outdated: Sequence[Triplet],
@@ -450,7 +450,7 @@ def plan_graph_changes(
     """Step 5: return the changes of `merge_relations`, then those by later messages, with the vectors of new texts."""
     changes = merge_relations(
         statements.triplets,
-        (*outdated, *find_replaced_names(known.relations, statements.introduced)),
+        (*outdated, *_find_replaced_names(known.relations, statements.introduced)),
         refined,
         known,
         types=collect_entity_types(entities),
@@ -487,7 +487,7 @@ def _stack_vectors(vectors: Mapping[str, NDArray[np.float32]], texts: Iterable[s
 # --- without a model ---------------------------------------------------------------------------------------------
 
 
-def read_messages(relation_input: RelationInput) -> ReadMessages:
+def _read_messages(relation_input: RelationInput) -> _ReadMessages:
     """Return the extractions by rules from the messages, with the indexes of the messages."""
     return [
         (index, extract_from_message(message, relation_input.scope))
@@ -495,7 +495,7 @@ def read_messages(relation_input: RelationInput) -> ReadMessages:
     ]
 
 
-def _report_cuts(read: ReadMessages, relation_input: RelationInput) -> tuple[SkippedItem, ...]:
+def _report_cuts(read: _ReadMessages, relation_input: RelationInput) -> tuple[SkippedItem, ...]:
     """Return an item for each message that holds more relations than are read."""
     return tuple(
         SkippedItem(reason=_CUT, item=relation_input.messages[index].content[:100])
@@ -509,7 +509,7 @@ def _relate_by_rules(ports: Ports, graph: GraphMemory, relation_input: RelationI
 
     An assistant without a name speaks of the user or of itself, and rules cannot tell which.
     """
-    read = read_messages(relation_input)
+    read = _read_messages(relation_input)
     skipped = _report_cuts(read, relation_input)
     read = yield from _name_relatives(ports, relation_input, read)
     read = [(index, found) for index, found in read if found.relations or found.ended]
@@ -517,12 +517,12 @@ def _relate_by_rules(ports: Ports, graph: GraphMemory, relation_input: RelationI
     return changes, (*skipped, *uncompared)
 
 
-def _name_relatives(ports: Ports, relation_input: RelationInput, read: ReadMessages) -> Flow[ReadMessages]:
+def _name_relatives(ports: Ports, relation_input: RelationInput, read: _ReadMessages) -> Flow[_ReadMessages]:
     """Give relatives without a name ("my sister moved to Oslo") their name, if just one is known.
 
     It is the one that an earlier of the messages gives, or that the graph has.
     """
-    named: ReadMessages = []
+    named: _ReadMessages = []
     for index, found in read:
         speaker = relation_input.messages[index].name or self_name(relation_input.scope)
         own: list[Triplet | rules.EndedRelation] = []
@@ -555,13 +555,13 @@ def _label_relative(noun: str) -> tuple[str, ...]:
 
 
 def _plan_by_rules(
-    ports: Ports, graph: GraphMemory, relation_input: RelationInput, read: ReadMessages
+    ports: Ports, graph: GraphMemory, relation_input: RelationInput, read: _ReadMessages
 ) -> Flow[RelationPlan]:
     """Return the changes for the relations and endings of some messages, and a note on names beyond the bound."""
-    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
+    introduced = _introduce_speaker(relation_input.messages, relation_input.scope)
     aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
     read = [(index, aliases.resolve_extraction(found)) for index, found in read]
-    statements = Statements([triplet for _, found in read for triplet in found.relations], introduced, read)
+    statements = _Statements([triplet for _, found in read for triplet in found.relations], introduced, read)
     endings = statements.endings
     names = [
         *collect_entity_names(statements.triplets),
@@ -655,7 +655,7 @@ def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction
         return rules.RuleExtraction()
     speaker = message.name or self_name(scope)
     found = rules.extract_by_rules(message.content, speaker=speaker)
-    introduced = extract_introductions(message.content, speaker)
+    introduced = _extract_introductions(message.content, speaker)
     if not introduced.relations:
         return found
     stated = {triplet.key for triplet in found.relations}
@@ -668,7 +668,7 @@ def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction
     )
 
 
-def extract_introductions(text: str, speaker: str) -> rules.RuleExtraction:
+def _extract_introductions(text: str, speaker: str) -> rules.RuleExtraction:
     """Return the names that a speaker goes by, as relations from the speaker, and the end of the names before."""
     found = [one for one in read_introductions(text) if entity_key(one.name) != entity_key(speaker)]
     return rules.RuleExtraction(
@@ -678,11 +678,11 @@ def extract_introductions(text: str, speaker: str) -> rules.RuleExtraction:
     )
 
 
-def introduce_speaker(messages: Sequence[Message], scope: Scope) -> rules.RuleExtraction:
+def _introduce_speaker(messages: Sequence[Message], scope: Scope) -> rules.RuleExtraction:
     """Return the names that the speaker of a scope gives in some messages, the later ones in place of the earlier."""
     speaker = self_name(scope)
     own = [message for message in messages if message.role == "user" and message.name in (None, "", speaker)]
-    found = [extract_introductions(message.content, speaker) for message in own]
+    found = [_extract_introductions(message.content, speaker) for message in own]
     found = [one for one in found if one.relations]
     last = max((index for index, one in enumerate(found) if one.ended), default=0)
     nicknames = [triplet for one in found[:last] for triplet in one.relations if triplet.relationship != NAME]

@@ -1,6 +1,6 @@
 """The add pipeline: turn a conversation into changes and commit them at once (Mem0 paper, sections 2.1 and 2.2).
 
-`describe_images` -> facts (`_facts`) and relations (`relations`) in parallel, or one call for both (`_fused`) -> one
+`_describe_images` -> facts (`_facts`) and relations (`relations`) in parallel, or one call for both (`_fused`) -> one
 commit with history and evidence -> synchronization of the graph projection.
 """
 
@@ -106,7 +106,7 @@ def _ingest(
     import_checkpoint: tuple[str, int] | None,
     distinct_sessions: bool,
 ) -> Flow[IngestResult]:
-    messages, undescribed = yield from describe_images(ports.chat, request)
+    messages, undescribed = yield from _describe_images(ports.chat, request)
     request = dataclasses.replace(request, messages=messages)
     plan = yield from _plan_ingest(ports, request)
     plan = dataclasses.replace(plan, skipped=undescribed + plan.skipped)
@@ -203,7 +203,7 @@ def _plan_facts(ports: Ports, request: AddRequest, context: Context) -> Flow[Ing
 # --- images ------------------------------------------------------------------------------------------------------
 
 
-def describe_images(
+def _describe_images(
     chat: ChatModel | None, request: AddRequest
 ) -> Flow[tuple[StoredMessages, tuple[SkippedItem, ...]]]:
     """Replace the images of each message by the model's description, if vision is enabled.

@@ -15,7 +15,7 @@ from typing import Any
 from mem0_core._system.records import dataclass
 from mem0_core.errors import InputError
 
-__all__ = ["READERS", "ImportedMessage", "detect_format", "read_lines", "read_text"]
+__all__ = ["READERS", "ImportedMessage", "detect_format", "read_lines", "read_locomo", "read_text"]
 
 _ID_KEYS = ("user_id", "agent_id", "run_id")
 _TEXT_KEYS = ("content", "text", "memory", "message")
@@ -71,7 +71,7 @@ _FORMAT_CHECKS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 # --- exports of whole accounts -----------------------------------------------------------------------------------
 
 
-def read_chatgpt(document: object) -> Iterator[ImportedMessage]:
+def _read_chatgpt(document: object) -> Iterator[ImportedMessage]:
     """Read ChatGPT's export: a tree of messages per conversation, of which the current branch is imported."""
     for number, one in _enumerate_entries(document, "conversation"):
         location = f"conversation {number} ({one.get('title') or 'untitled'})"
@@ -115,7 +115,7 @@ def _convert_chatgpt(message: Mapping[str, Any]) -> dict[str, Any] | None:
     return _build_message(author["role"], "\n".join(filter(None, parts)), at=message.get("create_time"))
 
 
-def read_claude(document: object) -> Iterator[ImportedMessage]:
+def _read_claude(document: object) -> Iterator[ImportedMessage]:
     """Read Claude's export: ``chat_messages`` with a ``sender``, and text in blocks."""
     roles = {"human": "user", "assistant": "assistant"}
     for number, one in _enumerate_entries(document, "conversation"):
@@ -169,7 +169,7 @@ def _parse_locomo_date(text: object, location: str) -> str:
 # --- Letta's agent files -----------------------------------------------------------------------------------------
 
 
-def read_letta(document: object) -> Iterator[ImportedMessage]:
+def _read_letta(document: object) -> Iterator[ImportedMessage]:
     """Read an agent file (``.af``) of Letta, also of its first version: the conversation, and the memory blocks.
 
     Each line of a block is a message of the agent, which wrote it. Its persona, and system and tool messages, are left
@@ -220,17 +220,17 @@ def _convert_letta(message: Mapping[str, Any]) -> dict[str, Any] | None:
 # --- lists of messages -------------------------------------------------------------------------------------------
 
 
-def read_openai(document: object) -> Iterator[ImportedMessage]:
+def _read_openai(document: object) -> Iterator[ImportedMessage]:
     """Read messages in the format of the OpenAI API; also ``{"messages": [...]}``, and lists of such objects."""
     yield from _read_list(document, _convert_openai)
 
 
-def read_langchain(document: object) -> Iterator[ImportedMessage]:
+def _read_langchain(document: object) -> Iterator[ImportedMessage]:
     """Read LangChain's messages: ``messages_to_dict``, ``dumpd``, or ``model_dump`` of each."""
     yield from _read_list(document, _convert_langchain)
 
 
-def read_llamaindex(document: object) -> Iterator[ImportedMessage]:
+def _read_llamaindex(document: object) -> Iterator[ImportedMessage]:
     """Read LlamaIndex's ``ChatMessage``, with blocks or content, also in the file format of ``SimpleChatStore``."""
     if isinstance(document, Mapping) and isinstance(document.get("store"), Mapping):
         for key, messages in document["store"].items():
@@ -450,12 +450,12 @@ def _shorten(value: object) -> str:
 
 
 READERS: dict[str, Callable[[object], Iterator[ImportedMessage]]] = {
-    "chatgpt": read_chatgpt,
-    "claude": read_claude,
-    "openai": read_openai,
-    "langchain": read_langchain,
-    "llamaindex": read_llamaindex,
-    "letta": read_letta,
+    "chatgpt": _read_chatgpt,
+    "claude": _read_claude,
+    "openai": _read_openai,
+    "langchain": _read_langchain,
+    "llamaindex": _read_llamaindex,
+    "letta": _read_letta,
     "locomo": read_locomo,
 }
 """Readers of the formats that consist of one JSON document."""

@@ -30,8 +30,8 @@ __all__ = [
 
 EXPORT_FORMAT, EXPORT_VERSION = "mem0-core", 1
 
-NODE_COLUMNS = ("id", "name", "type", "user_id", "agent_id", "run_id")
-EDGE_COLUMNS = (
+_NODE_COLUMNS = ("id", "name", "type", "user_id", "agent_id", "run_id")
+_EDGE_COLUMNS = (
     *("id", "source_id", "source", "relationship", "destination_id", "destination", "weight"),
     *("valid_from", "valid_to", "invalidated_at", "evidence", "user_id", "agent_id", "run_id"),
 )
@@ -121,7 +121,7 @@ def is_export_file(path: Path) -> bool:
 
 
 @dataclass(slots=True)
-class ExportContents:
+class _ExportContents:
     """Records of an export that can be imported: memories, messages, and all history rows."""
 
     memories: list[dict[str, Any]] = field(default_factory=list)
@@ -129,13 +129,13 @@ class ExportContents:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-def read_export(path: Path) -> ExportContents:
+def read_export(path: Path) -> _ExportContents:
     """Return the records of an export.
 
     Raises:
         InputError: A line is not valid (the error has its number), or the file has an unknown version.
     """
-    found = ExportContents()
+    found = _ExportContents()
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -186,7 +186,7 @@ def export_csv(
             of_nodes, of_edges = (
                 stack.enter_context((unfinished / name).open("w", encoding="utf-8", newline="")) for name in _CSV_FILES
             )
-            tables = {"entity": CsvTable(of_nodes, NODE_COLUMNS), "relation": CsvTable(of_edges, EDGE_COLUMNS)}
+            tables = {"entity": CsvTable(of_nodes, _NODE_COLUMNS), "relation": CsvTable(of_edges, _EDGE_COLUMNS)}
             for record in maintenance.iter_records(scope):
                 if record["kind"] in tables:
                     tables[record["kind"]].write(record)

@@ -61,7 +61,7 @@ class ImportTarget(Protocol):
 
 
 @dataclass(slots=True)
-class ScopeBatch:
+class _ScopeBatch:
     """Messages of one scope, in their order.
 
     Attributes:
@@ -128,7 +128,7 @@ def import_chats(
 
 def _add_batches(
     memory: ImportTarget,
-    batches: Sequence[ScopeBatch],
+    batches: Sequence[_ScopeBatch],
     on_progress: Callable[[int, int], object] | None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -280,18 +280,18 @@ def _group_by_scope(
     run_per_conversation: bool,
     key: str | None,
     name: str,
-) -> list[ScopeBatch]:
+) -> list[_ScopeBatch]:
     """Check the messages, and group them by their target scope.
 
     Raises:
         InputError: A message cannot be stored (the error has its location), or there is none.
         ScopeError: A message has no id.
     """
-    batches: dict[Scope, ScopeBatch] = {}
+    batches: dict[Scope, _ScopeBatch] = {}
     for one in messages:
         parse_message(one.message, f"{name}: {one.location}")
         scope = _resolve_scope(one, ids, run_per_conversation)
-        batches.setdefault(scope, ScopeBatch(scope)).messages.append(one.message)
+        batches.setdefault(scope, _ScopeBatch(scope)).messages.append(one.message)
     if not batches:
         raise InputError(f"{name} contains no messages")
     for batch in batches.values():

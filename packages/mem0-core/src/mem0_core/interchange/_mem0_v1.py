@@ -147,11 +147,11 @@ def _convert_memory(
 
 # --- the two kinds of folder -------------------------------------------------------------------------------------
 
-VectorEntry = tuple[str, str, object, Any]
+_VectorEntry = tuple[str, str, object, Any]
 """Collection, file, id and payload of an entry."""
 
 
-def _read_entries(path: Path) -> Iterator[VectorEntry]:
+def _read_entries(path: Path) -> Iterator[_VectorEntry]:
     if not path.is_dir():
         raise InputError(f"{path} is not a folder; pass the folder in which mem0 keeps Qdrant's or FAISS's files")
     for file in _find_files(path, _QDRANT_PATTERNS):
@@ -164,7 +164,7 @@ def _find_files(path: Path, patterns: tuple[str, ...]) -> list[Path]:
     return sorted({file for pattern in patterns for file in path.glob(pattern)})
 
 
-def _read_qdrant(file: Path) -> Iterator[VectorEntry]:
+def _read_qdrant(file: Path) -> Iterator[_VectorEntry]:
     """Yield the entries of a collection in qdrant-client's local mode, which stores one pickled point per row."""
     rows = list(_query_rows(file, "SELECT point FROM points ORDER BY rowid DESC"))
     seen: set[str] = set()
@@ -178,7 +178,7 @@ def _read_qdrant(file: Path) -> Iterator[VectorEntry]:
             yield file.parent.name, str(file), values["id"], values.get("payload")
 
 
-def _read_faiss(file: Path) -> Iterator[VectorEntry]:
+def _read_faiss(file: Path) -> Iterator[_VectorEntry]:
     """Yield the entries of mem0's FAISS store: payloads by id, in JSON (2.x) or a pickle (1.x).
 
     The file also maps index positions to ids. Positions are reused after a delete, so they do not identify entries.

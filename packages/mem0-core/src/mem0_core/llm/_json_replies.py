@@ -23,6 +23,9 @@ from mem0_core.interfaces import Reply
 
 __all__ = [
     "EMPTY",
+    "MAX_CHARS",
+    "MAX_DECIMAL_BITS",
+    "MAX_LENIENT_CHARS",
     "NO_JSON",
     "WHOLE_REPLY",
     "Problem",
@@ -52,16 +55,16 @@ MAX_CHARS = 500_000
 MAX_LENIENT_CHARS = 20_000
 """json5 is pure Python (some 50 ms per 1,000 characters at worst): longer replies must be proper JSON."""
 
-MAX_DEPTH = 20
-MAX_VALUES = 200
-MAX_STRAY_BRACKETS = 8
+_MAX_DEPTH = 20
+_MAX_VALUES = 200
+_MAX_STRAY_BRACKETS = 8
 """Unreadable brackets that are skipped before reading stops; keeps reading linear in the reply."""
 
-MAX_SHOWN_CHARS = 500
+_MAX_SHOWN_CHARS = 500
 """Characters of unreadable text in a problem; `Reading.raw` has the whole text."""
 
 MAX_DECIMAL_BITS = 2_000
-"""A longer whole number is shorten in hexadecimal: Python writes no more than some 4,300 decimal digits."""
+"""A longer whole number is shown shortened, in hexadecimal: Python writes no more than some 4,300 decimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def _read_text(text: str) -> Reading[Any]:
 
 def _parse_whole(text: str) -> Any:
     """Return the value of a reply that is nothing but JSON, without tokenizing it; else `_UNREADABLE`."""
-    if not text.startswith(("{", "[")) or text.count("{") + text.count("[") > MAX_DEPTH:
+    if not text.startswith(("{", "[")) or text.count("{") + text.count("[") > _MAX_DEPTH:
         return _UNREADABLE
     return _parse(text, lenient=False)
 
@@ -209,7 +212,7 @@ def _find_block(text: str, start: int) -> _Block:
             stack.append(token[0])
             if token[0] == "[" and block.list_start is None and len(stack) <= 2:
                 block.list_start, list_depth = at, len(stack)
-            if len(stack) > MAX_DEPTH:
+            if len(stack) > _MAX_DEPTH:
                 block.deep, block.end = True, at
                 return block
         elif kind == "comma" and len(stack) == list_depth and block.list_end is None:
@@ -266,11 +269,11 @@ class _Scan:
     def _read_block(self, block: _Block) -> int | None:
         """Read the value at `block`; return the next position, or None to stop."""
         rest = self.text[block.start :]
-        if len(self.values) + len(self.problems) >= MAX_VALUES:
+        if len(self.values) + len(self.problems) >= _MAX_VALUES:
             self._report("too many separate values in one reply", rest)
             return None
         if block.deep:
-            self._report(f"brackets nested more than {MAX_DEPTH} deep", rest, WHOLE_REPLY)
+            self._report(f"brackets nested more than {_MAX_DEPTH} deep", rest, WHOLE_REPLY)
             return None
         return self._read_closed(block) if block.closed else self._read_unclosed(block)
 
@@ -348,7 +351,7 @@ class _Scan:
     def _next_try(self, position: int) -> int | None:
         self.astray = position if self.astray is None else self.astray
         self.tries += 1
-        return position + 1 if self.tries < MAX_STRAY_BRACKETS else None
+        return position + 1 if self.tries < _MAX_STRAY_BRACKETS else None
 
     def _report(self, reason: str, text: str, about: Hashable = None) -> None:
         self.problems.append(problem_with(reason, shorten(text), about))
@@ -576,7 +579,7 @@ def kind_of(value: Any) -> str:
 
 
 def problem_with(reason: str, item: Any, about: Hashable = None) -> Problem:
-    """Return a problem that can be shorten, logged and sent, whatever its item."""
+    """Return a problem that can be shown, logged and sent, whatever its item."""
     return Problem(reason, _printable(item), about)
 
 
@@ -593,5 +596,5 @@ def _printable(value: Any) -> Any:
 
 def shorten(text: str) -> str:
     """Return the start of a text, short enough for a problem."""
-    start = text.strip()[: MAX_SHOWN_CHARS + 1]
-    return start if len(start) <= MAX_SHOWN_CHARS else f"{start[:MAX_SHOWN_CHARS]} ..."
+    start = text.strip()[: _MAX_SHOWN_CHARS + 1]
+    return start if len(start) <= _MAX_SHOWN_CHARS else f"{start[:_MAX_SHOWN_CHARS]} ..."

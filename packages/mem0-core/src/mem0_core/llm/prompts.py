@@ -17,6 +17,8 @@ from mem0_core.language.prompt_data import encode_data, escape_line, quote_text
 
 __all__ = [
     "CITATIONS_REQUEST",
+    "MAX_ANSWER_CHARS",
+    "MAX_COMPLAINTS",
     "MEMORIES_INTRODUCTION",
     "NO_CONTEXT",
     "Context",
@@ -38,7 +40,7 @@ __all__ = [
 MAX_ANSWER_CHARS = 4_000
 """Characters of an unreadable answer that a repair request quotes."""
 
-MAX_COMPLAINT_CHARS = 300
+_MAX_COMPLAINT_CHARS = 300
 MAX_COMPLAINTS = 20
 
 
@@ -299,7 +301,7 @@ def repair_messages(
 ) -> list[dict[str, Any]]:
     """Ask once more, with the first request, its answer, and the parts that could not be read."""
     listed = [
-        f"- {escape_line(_truncate(complaint, MAX_COMPLAINT_CHARS))}" for complaint in complaints[:MAX_COMPLAINTS]
+        f"- {escape_line(_truncate(complaint, _MAX_COMPLAINT_CHARS))}" for complaint in complaints[:MAX_COMPLAINTS]
     ]
     if len(complaints) > MAX_COMPLAINTS:
         listed.append(f"- and {len(complaints) - MAX_COMPLAINTS} more")

@@ -46,6 +46,7 @@ __all__ = [
     "Problem",
     "Reading",
     "ScoresReply",
+    "SourcedFactReply",
     "SourcedFactsReply",
     "StatedFact",
     "StrictModel",
@@ -247,7 +248,7 @@ def read_scores(reply: Reply, *, count: int) -> Reading[tuple[int, float]]:
         )
     if not problems or scores:
         problems += [problem_with("no score for a text", place + 1) for place in range(count) if place not in scores]
-    return Reading(tuple((place, score / BEST_SCORE) for place, score in scores.items()), tuple(problems), listed.raw)
+    return Reading(tuple((place, score / _BEST_SCORE) for place, score in scores.items()), tuple(problems), listed.raw)
 
 
 def fact_key(fact: StatedFact) -> Hashable:
@@ -350,7 +351,7 @@ def _read_numbers(value: Any) -> tuple[int, ...]:
 
 # --- scores ----------------------------------------------------------------------------------------------------
 
-BEST_SCORE = 10
+_BEST_SCORE = 10
 """The highest score of a text in a reply."""
 
 _SCORES = ("scores", "relevance", "results", "ranking")
@@ -375,8 +376,8 @@ def _read_score(item: Any, count: int) -> tuple[int, float] | Problem:
     said = _get_score(item)
     if isinstance(said, str) and _SCORE.fullmatch(said.strip()):
         said = float(said)
-    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= BEST_SCORE:
-        return problem_with(f"no score from 0 to {BEST_SCORE}", item)
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= _BEST_SCORE:
+        return problem_with(f"no score from 0 to {_BEST_SCORE}", item)
     return int(short) - 1, float(said)
 
 

@@ -31,7 +31,7 @@ __all__ = [
     "to_triplet",
 ]
 
-DEFAULT_LABEL = "entity"
+_DEFAULT_LABEL = "entity"
 
 _MAX_CHANGED = 2_000  # changed memories or relations; with more, everything is read again
 
@@ -49,14 +49,14 @@ class PropertyNode:
     """
 
     id: str
-    label: str = DEFAULT_LABEL
+    label: str = _DEFAULT_LABEL
     properties: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
 
     @property
     def key(self) -> bytes:
         """Key of the node: the exact id of a chunk; the name of an entity, without case and spacing."""
-        return entity_key(self.id) if self.text is None else chunk_key(self.id)
+        return entity_key(self.id) if self.text is None else _chunk_key(self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class PropertyGraph:
 
     def find(self, id: str) -> PropertyNode | None:
         """Return the node with an id: a chunk with exactly this id, else the entity with this name."""
-        return self.nodes.get(chunk_key(id)) or self.nodes.get(entity_key(id))
+        return self.nodes.get(_chunk_key(id)) or self.nodes.get(entity_key(id))
 
     def ends(self, relation: PropertyRelation) -> tuple[PropertyNode, PropertyNode]:
         """Return the source and the target of a relation."""
@@ -122,7 +122,7 @@ class Carrier:
             return Triplet(relation.source, relation.label.casefold(), relation.target).sentence
         (node,) = self.nodes.values()
         details = [f"{key}: {value}" for key, value in node.properties.items() if isinstance(value, (str, int, float))]
-        label = "" if node.label == DEFAULT_LABEL else f" ({node.label})"
+        label = "" if node.label == _DEFAULT_LABEL else f" ({node.label})"
         return f"{node.id}{label}" + ("; " if details else "") + "; ".join(details)
 
     def to_memory(self, text: str, records: Records) -> StatedMemory:
@@ -194,7 +194,7 @@ class Records:
     def types(self) -> dict[bytes, str]:
         """Return the labels of the entities."""
         every = [node for carrier in self.carriers for node in carrier.nodes.values()]
-        return {node.key: node.label for node in every if node.label != DEFAULT_LABEL}
+        return {node.key: node.label for node in every if node.label != _DEFAULT_LABEL}
 
     def to_triplet(self, relation: PropertyRelation) -> Triplet | None:
         """Return a relation as the graph holds it; None for one that the graph does not hold."""
@@ -227,7 +227,7 @@ class Records:
     def remove(self, nodes: set[bytes], relations: Iterable[PropertyRelation]) -> None:
         """Remove nodes with their relations, and relations."""
         gone = {relation_key(relation) for relation in relations}
-        names = nodes | {entity_key(id) for id in self._chunks if chunk_key(id) in nodes}
+        names = nodes | {entity_key(id) for id in self._chunks if _chunk_key(id) in nodes}
         for carrier in self.carriers:
             if carrier.chunk is not None and carrier.chunk.key in nodes:
                 carrier.chunk, carrier.nodes, carrier.relations = None, {}, {}
@@ -247,7 +247,7 @@ class Records:
         return self.carriers[-1]
 
 
-def combine(records: Records, current: Sequence[Relation], types: Mapping[bytes, str]) -> PropertyGraph:
+def _combine(records: Records, current: Sequence[Relation], types: Mapping[bytes, str]) -> PropertyGraph:
     """Return the nodes and relations of memories, and the relations that only conversations state."""
     holding = {one.triplet.key: one for one in current}
     triplets = [(relation, records.to_triplet(relation)) for relation in records.relations()]
@@ -265,12 +265,12 @@ def combine(records: Records, current: Sequence[Relation], types: Mapping[bytes,
             name_key = entity_key(name)
             if (places := incident.setdefault(name_key, []))[-1:] != [index]:  # two spellings are one name
                 places.append(index)
-            if chunk_key(name) not in nodes and name_key not in nodes:
-                nodes[name_key] = PropertyNode(name, types.get(name_key) or DEFAULT_LABEL)
+            if _chunk_key(name) not in nodes and name_key not in nodes:
+                nodes[name_key] = PropertyNode(name, types.get(name_key) or _DEFAULT_LABEL)
     return PropertyGraph(nodes, relations, incident)
 
 
-def chunk_key(id: str) -> bytes:
+def _chunk_key(id: str) -> bytes:
     return b"chunk:" + id.encode(errors="surrogatepass")
 
 
@@ -326,7 +326,7 @@ def read_state(
         graph = known.graph
     else:
         records = Records(in_order(carriers), source_key, self_name(scope))
-        graph = combine(records, sorted(current.values(), key=lambda one: (one.valid_from, one.row)), types)
+        graph = _combine(records, sorted(current.values(), key=lambda one: (one.valid_from, one.row)), types)
     return GraphState(position, graph_position, today, carriers, current, types, graph)
 
 

@@ -33,7 +33,7 @@ ResultRows: TypeAlias = list[list[Any]]
 
 PAGE_CHANGES = 500  # changes written in one transaction
 DELETE_BATCH_NODES = 1000  # nodes removed in one transaction
-EMPTYING_SEQ = -1  # the cursor's number while everything of an earlier epoch is being removed
+_EMPTYING_SEQ = -1  # the cursor's number while everything of an earlier epoch is being removed
 
 _UNWIND_NEW = "UNWIND $given AS new"
 _ID_COLUMNS = tuple(axis.value for axis in Axis)
@@ -233,7 +233,7 @@ class CypherGraph:
             if here == goal:
                 self._cursor = here
                 return
-            if here.epoch != goal.epoch or here.seq > goal.seq or here.seq == EMPTYING_SEQ:
+            if here.epoch != goal.epoch or here.seq > goal.seq or here.seq == _EMPTYING_SEQ:
                 yield from self._restart_epoch(here, goal.epoch)
             else:
                 more = yield from self._write_next_page(here, goal)
@@ -258,7 +258,7 @@ class CypherGraph:
 
     def _restart_epoch(self, here: ChangePosition, epoch: str) -> Flow[None]:
         """Remove everything of this store in batches, and set the cursor to the beginning of `epoch`."""
-        emptying = ChangePosition(epoch, EMPTYING_SEQ)
+        emptying = ChangePosition(epoch, _EMPTYING_SEQ)
         text = (
             "MATCH (n:Entity) WHERE n.key STARTS WITH $prefix AND n.store = $store"
             " WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Neo4jGraph"]
 
 TRANSACTION_TIMEOUT_SECONDS = 10.0  # then the server ends the transaction
-MAX_VECTOR_INDEX_DIMS = 4096  # a limit of Neo4j
+_MAX_VECTOR_INDEX_DIMS = 4096  # a limit of Neo4j
 
 
 class _Neo4jCypher:
@@ -50,7 +50,7 @@ class _Neo4jCypher:
 
     def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
         """Return a vector index for users' own queries; `CypherGraph` scans instead."""
-        if dims > MAX_VECTOR_INDEX_DIMS:
+        if dims > _MAX_VECTOR_INDEX_DIMS:
             return ()
         return (
             f"CREATE VECTOR INDEX mem0_entity_{dims} IF NOT EXISTS FOR (n:Entity) ON (n.{vector_property_name(dims)})"

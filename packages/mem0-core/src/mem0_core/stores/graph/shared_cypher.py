@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemgraphGraph", "NeptuneGraph", "SharedCypherGraph"]
 
-NEPTUNE_PORT = 8182
+_NEPTUNE_PORT = 8182
 
 
 class _SharedCypher:
@@ -198,4 +198,4 @@ def _neptune_url(endpoint: str | None) -> str:
     if not endpoint.startswith("neptune-db://"):
         return endpoint
     host = endpoint.removeprefix("neptune-db://").rstrip("/")
-    return f"bolt+s://{host}" if re.search(r":\d+$", host) else f"bolt+s://{host}:{NEPTUNE_PORT}"
+    return f"bolt+s://{host}" if re.search(r":\d+$", host) else f"bolt+s://{host}:{_NEPTUNE_PORT}"

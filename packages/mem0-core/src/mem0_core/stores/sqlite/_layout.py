@@ -15,7 +15,15 @@ from pathlib import Path
 
 from mem0_core.errors import StoreError
 
-__all__ = ["refuse_foreign", "refuse_foreign_file", "refuse_other_layout", "split_statements"]
+__all__ = [
+    "KNOWN_LAYOUTS",
+    "digest_layout",
+    "digest_scripts",
+    "refuse_foreign",
+    "refuse_foreign_file",
+    "refuse_other_layout",
+    "split_statements",
+]
 
 _OUR_TABLES = {"meta", "memories"}  # of every store, in any version
 

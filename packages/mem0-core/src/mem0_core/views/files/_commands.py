@@ -30,7 +30,7 @@ MEMORY_TOOL_DESCRIPTION: Final = (
 )
 """Description of the commands, for models that do not know the tool."""
 
-ROOT: Final = "/memories"
+_ROOT: Final = "/memories"
 _MAX_LINES = 999_999
 _NUMBER_WIDTH = len(str(_MAX_LINES))
 _SNIPPET_LINES = 2  # on either side of a change
@@ -70,7 +70,7 @@ class ToolReply:
     is_error: bool = False
 
 
-class CommandError(Exception):
+class _CommandError(Exception):
     """A command that cannot be done; its text is the result."""
 
 
@@ -119,7 +119,7 @@ class MemoryToolHandler(ScopedView):
             return ToolReply(f"Unknown command: {command.get('command')}. Use one of: {known}", is_error=True)
         try:
             return ToolReply((yield from execute(command)))
-        except CommandError as error:
+        except _CommandError as error:
             return ToolReply(str(error), is_error=True)
         except (InputError, LimitError, ModelError, StoreError) as error:
             return ToolReply(f"The command {command['command']} failed: {error}", is_error=True)
@@ -133,11 +133,11 @@ class MemoryToolHandler(ScopedView):
         normalized, tree = _to_view_path(path), (yield from self._files.tree_flow())
         if tree.find_item(normalized) is None:
             if not tree.is_folder(normalized):
-                raise CommandError(_missing(path))
+                raise _CommandError(_missing(path))
             return _folder_listing(tree, normalized, path)
         lines = tree.file_at(normalized).text.split("\n")
         if len(lines) > _MAX_LINES:
-            raise CommandError(f"File {path} exceeds maximum line limit of {_MAX_LINES:,} lines.")
+            raise _CommandError(f"File {path} exceeds maximum line limit of {_MAX_LINES:,} lines.")
         first, last = _line_range(command.get("view_range"), len(lines))
         return f"Here's the content of {path} with line numbers:\n{_numbered(lines[first:last], first + 1)}"
 
@@ -147,7 +147,7 @@ class MemoryToolHandler(ScopedView):
             yield from self._files.write_flow(_to_view_path(path), text, overwrite=False)
         except FileAccessError as error:
             if error.code == "exists":
-                raise CommandError(f"File {path} already exists") from error
+                raise _CommandError(f"File {path} already exists") from error
             raise _as_command_error(error) from error
         return f"File created successfully at: {path}"
 
@@ -175,7 +175,7 @@ class MemoryToolHandler(ScopedView):
             if lines[-1] == "":
                 lines.pop()
             if not 0 <= at <= len(lines):
-                raise CommandError(
+                raise _CommandError(
                     f"Invalid `insert_line` parameter: {at}. It should be within the range [0, {len(lines)}]."
                 )
             lines.insert(at, text.rstrip("\n"))
@@ -189,25 +189,25 @@ class MemoryToolHandler(ScopedView):
         path = _text(command, "path")
         normalized = _to_view_path(path)
         if normalized == "/":
-            raise CommandError(f"Cannot delete the {ROOT} directory itself")
+            raise _CommandError(f"Cannot delete the {_ROOT} directory itself")
         try:
             yield from self._files.delete_flow(normalized)
         except FileAccessError as error:
-            raise CommandError(f"The path {path} does not exist") from error
+            raise _CommandError(f"The path {path} does not exist") from error
         return f"Successfully deleted {path}"
 
     def _rename(self, command: Mapping[str, Any]) -> Flow[str]:
         old, new = _text(command, "old_path"), _text(command, "new_path")
         source, destination = _to_view_path(old), _to_view_path(new)
         if source == "/":
-            raise CommandError(f"Cannot rename the {ROOT} directory itself")
+            raise _CommandError(f"Cannot rename the {_ROOT} directory itself")
         try:
             yield from self._files.rename_flow(source, destination)
         except FileAccessError as error:
             if error.code == "exists":
-                raise CommandError(f"The destination {new} already exists") from error
+                raise _CommandError(f"The destination {new} already exists") from error
             if error.code == "not_found":
-                raise CommandError(f"The path {old} does not exist") from error
+                raise _CommandError(f"The path {old} does not exist") from error
             raise _as_command_error(error) from error
         return f"Successfully renamed {old} to {new}"
 
@@ -217,7 +217,7 @@ class MemoryToolHandler(ScopedView):
         try:
             return (yield from self._files.edit_flow(_to_view_path(path), edit))
         except FileAccessError as error:
-            raise CommandError(_not_editable(error, path)) from error
+            raise _CommandError(_not_editable(error, path)) from error
 
 
 # --- Parameters ------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _text(command: Mapping[str, Any], name: str, *, default: str | None = None) 
         return default
     if not isinstance(value, str):
         problem = "is missing" if value is None else f"must be a string, not {type(value).__name__}"
-        raise CommandError(f"Invalid command {command['command']}: the parameter `{name}` {problem}.")
+        raise _CommandError(f"Invalid command {command['command']}: the parameter `{name}` {problem}.")
     return value
 
 
@@ -239,16 +239,16 @@ def _number(command: Mapping[str, Any], name: str) -> int:
     value = command.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         problem = "is missing" if value is None else f"must be an integer, not {type(value).__name__}"
-        raise CommandError(f"Invalid command {command['command']}: the parameter `{name}` {problem}.")
+        raise _CommandError(f"Invalid command {command['command']}: the parameter `{name}` {problem}.")
     return value
 
 
 def _to_view_path(path: str) -> str:
     """Return the path within the view of a path under ``/memories``."""
-    if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise CommandError(f"Path must start with {ROOT}, got: {path}")
+    if path != _ROOT and not path.startswith(f"{_ROOT}/"):
+        raise _CommandError(f"Path must start with {_ROOT}, got: {path}")
     try:
-        return normalize_path(path.removeprefix(ROOT) or "/")
+        return normalize_path(path.removeprefix(_ROOT) or "/")
     except FileAccessError as error:
         raise _as_command_error(error, path) from error
 
@@ -262,7 +262,7 @@ def _line_range(view_range: object, lines: int) -> tuple[int, int]:
         or len(view_range) != 2
         or not all(isinstance(line, int) and not isinstance(line, bool) for line in view_range)
     ):
-        raise CommandError(
+        raise _CommandError(
             f"Invalid `view_range` parameter: {view_range}. It should be a list of two integers: the first line and the"
             " last one, -1 for the end of the file."
         )
@@ -278,10 +278,10 @@ def _line_of_single(content: str, old: str, path: str) -> int:
         lines.append(content.count("\n", 0, start))
         start = content.find(old, start + 1)
     if not lines:
-        raise CommandError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
+        raise _CommandError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
     if content.count(old) > 1:
         shown = ", ".join(str(line + 1) for line in lines)
-        raise CommandError(
+        raise _CommandError(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {shown}."
             " Please ensure it is unique"
         )
@@ -299,17 +299,17 @@ def _not_editable(error: FileAccessError, path: str) -> str:
     return f"The path {path} is not a file." if error.code == "is_directory" else _missing(path)
 
 
-def _as_command_error(error: FileAccessError, path: str | None = None) -> CommandError:
-    shown = f"{ROOT}{error.path}" if path is None else path
+def _as_command_error(error: FileAccessError, path: str | None = None) -> _CommandError:
+    shown = f"{_ROOT}{error.path}" if path is None else path
     match error.code:
         case "outside":
-            return CommandError(f"Path {shown} would escape {ROOT} directory")
+            return _CommandError(f"Path {shown} would escape {_ROOT} directory")
         case "not_a_directory":
-            return CommandError(f"The path {shown} is not a directory.")
+            return _CommandError(f"The path {shown} is not a directory.")
         case "inside_itself":
-            return CommandError(f"Cannot move a directory into itself: {shown}")
+            return _CommandError(f"Cannot move a directory into itself: {shown}")
         case _:
-            return CommandError(f"Invalid path {shown!r}: {error}")
+            return _CommandError(f"Invalid path {shown!r}: {error}")
 
 
 def _snippet(content: str, changed: int) -> str:
@@ -335,7 +335,7 @@ def _folder_listing(tree: FileTree, folder: str, path: str) -> str:
         if len(names) <= _MAX_DEPTH:
             sizes[names] = _readable_size(file.size)
     # The empty last name of a folder adds its slash, and sorts it before its files.
-    lines = [f"{size}\t{ROOT}{prefix}/{'/'.join(names)}" for names, size in sorted(sizes.items())]
+    lines = [f"{size}\t{_ROOT}{prefix}/{'/'.join(names)}" for names, size in sorted(sizes.items())]
     lines.insert(0, f"{_FOLDER_SIZE}\t{path}")
     heading = f"Here're the files and directories up to {_MAX_DEPTH} levels deep in {path}, excluding hidden items:"
     return "\n".join([heading, *lines])

@@ -24,8 +24,8 @@ __all__ = [
 FACTS_FOLDER = "/facts"
 """Folder of the memories that were not written as files."""
 
-MAX_PATH_BYTES = 1024
-MAX_NAME_BYTES = 255  # as in common file systems
+_MAX_PATH_BYTES = 1024
+_MAX_NAME_BYTES = 255  # as in common file systems
 _SLUG_CHARS = 48
 _DIGEST = re.compile(r"-([0-9a-f]{8})\.md$")
 _WORD = re.compile(r"[^\W_]+")
@@ -70,9 +70,9 @@ def normalize_path(path: object) -> str:
         elif name not in ("", "."):
             names.append(name)
     normalized = "/" + "/".join(names)
-    if len(normalized.encode()) > MAX_PATH_BYTES or any(len(name.encode()) > MAX_NAME_BYTES for name in names):
+    if len(normalized.encode()) > _MAX_PATH_BYTES or any(len(name.encode()) > _MAX_NAME_BYTES for name in names):
         raise FileAccessError(
-            "invalid_path", path, f"a path has up to {MAX_PATH_BYTES} bytes, and a name in it up to {MAX_NAME_BYTES}"
+            "invalid_path", path, f"a path has up to {_MAX_PATH_BYTES} bytes, and a name in it up to {_MAX_NAME_BYTES}"
         )
     return normalized
 

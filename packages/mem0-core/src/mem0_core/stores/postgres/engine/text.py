@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["adapt_text", "from_json", "to_json"]
+__all__ = ["adapt_text", "escape", "from_json", "to_json"]
 
 _ESCAPE = "\x10"
 
 
 def escape(text: str) -> str:
+    """Return a text without NUL, which PostgreSQL does not store; reading a row reverts it."""
     if "\0" not in text and _ESCAPE not in text:
         return text
     return text.replace(_ESCAPE, _ESCAPE + "e").replace("\0", _ESCAPE + "0")
 
 
-def unescape(text: str) -> str:
+def _unescape(text: str) -> str:
     return text.replace(_ESCAPE + "0", "\0").replace(_ESCAPE + "e", _ESCAPE)
 
 
@@ -42,7 +43,7 @@ def from_json(text: str) -> dict[str, Any]:
     if text == "{}":
         return {}
     value: dict[str, Any] = json.loads(text)
-    return _map_strings(value, unescape) if "\\u0010" in text else value
+    return _map_strings(value, _unescape) if "\\u0010" in text else value
 
 
 def _map_strings(value: Any, change: Any) -> Any:
@@ -68,7 +69,7 @@ def adapt_text(db: Any) -> None:
     class TextLoader(Loader):
         def load(self, data: Any) -> str:  # the hottest line of a search: hundreds of values, each of them one call
             text = str(data, "utf-8")
-            return unescape(text) if _ESCAPE in text else text
+            return _unescape(text) if _ESCAPE in text else text
 
     class BinaryLoader(TextLoader):
         format = Format.BINARY

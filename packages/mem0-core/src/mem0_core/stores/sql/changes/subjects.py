@@ -159,7 +159,7 @@ class SqlSubjects(StepMethods):
                 if isinstance(part, str):
                     yield part.encode(errors="surrogatepass")
                 else:
-                    yield from vector_encodings(self._dialect.stack_vectors([part])[0])
+                    yield from _vector_encodings(self._dialect.stack_vectors([part])[0])
             if after is None:
                 return
 
@@ -169,7 +169,7 @@ class SqlSubjects(StepMethods):
         return (yield from _read_page(self._dialect, table, scope, after))
 
 
-def vector_encodings(vector: NDArray[np.float32]) -> Iterator[bytes]:
+def _vector_encodings(vector: NDArray[np.float32]) -> Iterator[bytes]:
     """Yield the bytes of a vector as stores and vector indexes write them: in single and in half precision."""
     yield vector.astype("<f4").tobytes()
     yield vector.astype("<f2").tobytes()

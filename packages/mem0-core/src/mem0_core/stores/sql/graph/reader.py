@@ -28,6 +28,8 @@ __all__ = [
     "SqlGraph",
     "edges_with_nodes",
     "read_position",
+    "resolve_node_aliases",
+    "resolve_relationship_aliases",
     "select_relations_by_rows",
     "validity_condition",
 ]
@@ -96,7 +98,7 @@ class SqlGraph(StepMethods):
         among, listed = dialect.equals_key("n.key", keys, scope)
         vectors = f"JOIN node_vectors AS v ON {dialect.same_part('v', 'n')}v.row = n.row"
         named = f"SELECT {_NODE_COLUMNS}, n.key, v.vector FROM nodes AS n {vectors} WHERE {exact} AND {among}"
-        aliases, alias_values = alias_condition(dialect, scope, "entity", keys)
+        aliases, alias_values = _alias_condition(dialect, scope, "entity", keys)
         merged = (
             f"SELECT {_NODE_COLUMNS}, a.key, v.vector FROM aliases AS a"
             f" JOIN merges AS m ON {dialect.same_part('m', 'a')}m.row = a.merge"
@@ -362,7 +364,7 @@ def _select_evidence(
 # --- merged names -----------------------------------------------------------------------------------------------
 
 
-def alias_condition(dialect: Dialect, scope: Scope, kind: str, keys: Sequence[bytes]) -> tuple[str, list[Any]]:
+def _alias_condition(dialect: Dialect, scope: Scope, kind: str, keys: Sequence[bytes]) -> tuple[str, list[Any]]:
     """Return the condition of aliases ``a`` of exactly this scope that are in force."""
     where, values = dialect.in_exact_scope(scope, "a")
     among, listed = dialect.equals_key("a.key", keys, scope)
@@ -373,7 +375,7 @@ def resolve_node_aliases(dialect: Dialect, scope: Scope, keys: Sequence[bytes]) 
     """Return the rows of the nodes that names were merged into, by the keys of the names."""
     if not keys:
         return {}
-    where, values = alias_condition(dialect, scope, "entity", keys)
+    where, values = _alias_condition(dialect, scope, "entity", keys)
     sql = f"SELECT a.key, m.node FROM aliases AS a JOIN merges AS m ON {dialect.same_part('m', 'a')}m.row = a.merge"
     found = yield from fetch_rows(f"{sql} WHERE {where}", values)
     return {bytes(key): node for key, node in found if node is not None}
@@ -386,7 +388,7 @@ def resolve_relationship_aliases(dialect: Dialect, scope: Scope, relationships: 
     sql = f"SELECT a.key, m.name FROM aliases AS a JOIN merges AS m ON {dialect.same_part('m', 'a')}m.row = a.merge"
     while unresolved:
         keys = list({entity_key(names[name]) for name in unresolved})
-        where, values = alias_condition(dialect, scope, "relationship", keys)
+        where, values = _alias_condition(dialect, scope, "relationship", keys)
         merged = {bytes(key): name for key, name in (yield from fetch_rows(f"{sql} WHERE {where}", values))}
         unresolved = {name for name in unresolved if entity_key(names[name]) in merged}
         names |= {name: merged[entity_key(names[name])] for name in unresolved}
