@@ -657,6 +657,12 @@ def test_what_others_write_during_a_rebuild_is_embedded_too(tmp_path: Path, mode
         assert result_texts(driver.search("green tea", user_id="u", limit=1)) == ["I like green tea"]
 
 
+def test_deleting_by_query_after_a_search_reads_no_relations(memory: MemoryDriver) -> None:
+    memory.add("I like tea.", user_id="u")
+    memory.search("What do I like?", user_id="u")
+    assert len(memory.delete_by_query("tea", user_id="u", dry_run=True)["results"]) == 1
+
+
 def test_version_one_returns_bare_lists(tmp_path: Path) -> None:
     with open_memory(tmp_path, config={"version": "v1.0"}) as memory:
         with pytest.warns(DeprecationWarning, match=r"v1\.1") as warned:
