@@ -26,7 +26,6 @@ from mem0_core.recall._ranking import (
     rank_rows_by_counts,
     rank_rows_by_words,
 )
-from mem0_core.recall._slots import to_slot_memory
 from mem0_core.recall.cache import find_result, open_scope
 from mem0_core.recall.rerank import rerank
 from mem0_core.recall.validity import (
@@ -38,12 +37,12 @@ from mem0_core.recall.validity import (
     prefer_answers,
     prefer_latest,
     prefer_named,
+    proves_absence,
 )
 
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
-_CERTAIN_SCORE = 0.65  # from which a memory may answer although all texts were read and none states the slot
-_READ_HITS = 10  # best hits that show how much of a scope the reader of statements understands
+_CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
 _OTHERS_SHARE = 0.6  # of the score that a memory of the user keeps for a question about words of the assistant
 _DATE_CHARS = len("2024-05-08")
 _OVERFETCH_FACTOR = 4  # more hits are fetched where their age reorders them, or expired memories take places
@@ -225,32 +224,28 @@ def _read_passages(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[li
     ]
 
 
-def _explain_no_answer(search: Search) -> str:
+def _explain_no_answer(search: Search, best: float) -> str:
     """Return why a search has no answer; empty if it may have one.
 
-    The best score decides. Where the query asks for a slot that nothing read was about, it must be the higher, the
-    more of the best memories were understood: that nobody told something shows only where statements are read.
+    Where the query asks for a slot, the slot decides: it was filled or it was not. Else the best score does, and where
+    an empty slot proves little.
     """
-    best = search.hits[0].score if search.hits else 0.0
-    gate, answer = search.request.recipe.gate, search.slot_answer
-    if answer is None:
-        return f"the best hit scores {best:.2f}, below the gate of {gate:g}" if best < gate else ""
-    if answer.is_known or search.graph.paths:
-        return ""
-    texts = [to_slot_memory(hit.item) for hit in search.hits[:_READ_HITS]]
-    share = sum(bool(text.statements) for text in texts) / max(1, len(texts))
-    is_known = best >= gate + (_CERTAIN_SCORE - gate) * share
-    return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
+    answer = search.slot_answer
+    if answer is not None and (answer.is_known or proves_absence(answer, search.request.query.question, search.hits)):
+        is_known = answer.is_known or bool(search.graph.paths) or best >= _CERTAIN_SCORE
+        return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
+    gate = search.request.recipe.gate
+    return f"the best hit scores {best:.2f}, below the gate of {gate:g}" if best < gate else ""
 
 
 def _apply_threshold(search: Search) -> None:
     """Keep the hits above the threshold, up to the limit; none if there is no answer and that is wanted."""
     request, hits = search.request, search.hits
-    if request.allow_no_answer and hits and (reason := _explain_no_answer(search)):
+    best = hits[0].score if hits else 0.0
+    if request.allow_no_answer and hits and (reason := _explain_no_answer(search, best)):
         search.notes.append(f"no answer: {reason}")
         search.hits = []
         return
     search.hits = [hit for hit in hits if hit.score >= request.min_score][: request.limit]
     if hits and not search.hits:
-        best = hits[0].score
         search.notes.append(f"nothing reaches the threshold of {request.min_score:g}; the best hit scores {best:.2f}")

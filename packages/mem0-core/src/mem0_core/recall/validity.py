@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from mem0_core._system.records import dataclass
+from mem0_core.domain.mention_index import words_of
 from mem0_core.domain.records import Hit, Validity, mentions_name
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
@@ -45,10 +46,12 @@ __all__ = [
     "prefer_answers",
     "prefer_latest",
     "prefer_named",
+    "proves_absence",
 ]
 
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
+_COMMON_FAMILIES = frozenset({"lives_in", "works_at", "works_as"})
 _UNNAMED_SHARE = 0.8  # of the score that a memory keeps if it does not name the end of a chain
 _YEAR_DAYS = 365
 _MONTH_DAYS = 30  # periods that overlap a time by as many months are equal
@@ -249,6 +252,19 @@ def prefer_answers(hits: Sequence[Hit], answer: SlotAnswer) -> list[Hit]:
         share = _OVER_SHARE if key in answer.over else _OTHER_SHARE
         rest.append(replace(hit, score=min(highest, hit.score) * share))
     return chosen + sorted(rest, key=lambda hit: -hit.score)
+
+
+def proves_absence(answer: SlotAnswer, question: Question, hits: Sequence[Hit]) -> bool:
+    """Return True if a slot without a readable statement was never mentioned.
+
+    That proves nothing of a relative who is mentioned without a name that is known, and little of the speaker's home
+    and work: they are nearly always mentioned, often in passing.
+    """
+    names = [name for name in answer.subjects if not name.startswith("my ")]
+    if names:
+        return SPEAKER not in names or _COMMON_FAMILIES.isdisjoint(answer.families)
+    nouns = {noun for family in question.path[0] for noun in load_families()[family].nouns}
+    return all(nouns.isdisjoint(words_of(hit.item.text)) for hit in hits)
 
 
 def find_chain_end(ports: Ports, search: Search) -> Flow[list[str]]:
