@@ -133,7 +133,7 @@ class Recipe:
     hops: int = 1
     threshold: float | None = None
     gate: float = 0.3
-    rerank_pool: int = 30
+    rerank_pool: int = 20
     rerank_weight: float = RERANK_WEIGHT
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ class LocalReranker:
 
     The default model, mem0-reranker, was trained for questions about conversations, in English. It reads
     ``query [SEP] speaker day : text [SEP] before [SEP] after [SEP]``: at most 40 tokens of the query, 80 of the text,
-    and 30 of what was said around it. 30 turns take some 0.4 s on one slow processor, a hundred times an embedding.
+    and 30 of what was said around it. 20 turns take some 0.3 s on two slow processors, 40 times an embedding.
 
     Args:
         model: a name in the package mem0-models.
