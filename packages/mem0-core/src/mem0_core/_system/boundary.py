@@ -162,16 +162,11 @@ def to_library_error(error: Exception, function: Callable[..., Any], arguments: 
 
 def to_caller_error(error: Exception, caller: types.FrameType | None) -> Mem0Error:
     """Return the library's error for an exception that would leave the public method that runs in `caller`."""
-    while caller is not None and caller.f_code.co_name in ("_run", "_arun"):  # a view hands its flow to the memory
-        caller = caller.f_back
     owner = None if caller is None else caller.f_locals.get("self")
     method = None if caller is None or owner is None else getattr(type(owner), caller.f_code.co_name, None)
     if caller is None or not isinstance(method, types.FunctionType):
         return to_library_error(error, to_caller_error, {})
-    arguments = caller.f_locals
-    if caller.f_code is method.__code__ and hasattr(method, "__wrapped__"):  # made by `flow.flow_methods`
-        arguments = inspect.signature(method).bind(owner, *arguments["args"], **arguments["kwargs"]).arguments
-    return to_library_error(error, method, arguments)
+    return to_library_error(error, method, caller.f_locals)
 
 
 def _find_failed_call(error: BaseException) -> Mem0Error | None:

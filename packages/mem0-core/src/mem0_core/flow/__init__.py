@@ -10,7 +10,6 @@ All packages may import this one. It imports nothing of mem0_core.
 
 from typing import TypeVar
 
-from mem0_core.flow._methods import flow_methods
 from mem0_core.flow._steps import (
     Both,
     Call,
@@ -49,7 +48,6 @@ __all__ = [
     "defer",
     "do",
     "find_async_method",
-    "flow_methods",
     "observe",
     "replace_calls",
     "run",

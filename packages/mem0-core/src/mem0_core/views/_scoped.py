@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
-from mem0_core.flow import Flow
 from mem0_core.memory import AsyncMemory, Memory
 
 if TYPE_CHECKING:
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["MAX_ATTEMPTS", "ScopedView", "unit_vector"]
-
-T = TypeVar("T")
 
 MAX_ATTEMPTS = 3
 """Attempts of a write while other writers change the same memories."""
@@ -53,12 +50,6 @@ class ScopedView:
     def scope(self) -> Scope:
         """Owner of the view."""
         return self._scope
-
-    def _run(self, flow: Flow[T]) -> T:
-        return self._memory._run(flow)
-
-    async def _arun(self, flow: Flow[T]) -> T:
-        return await self._memory._arun(flow)
 
 
 def unit_vector(vector: Sequence[float], dims: int) -> NDArray[np.float32]:

@@ -17,7 +17,7 @@ from mem0_core.api._arguments import utc_today
 from mem0_core.domain.filters import Condition, Filter, Group, parse_filters, unexpired
 from mem0_core.domain.records import Axis, MemoryItem, Trust, new_id
 from mem0_core.errors import InputError, ScopeError, StoreError
-from mem0_core.flow import Flow, do, flow_methods
+from mem0_core.flow import Flow, do
 from mem0_core.language.messages import check_metadata
 from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView, unit_vector
 
@@ -69,16 +69,77 @@ class ScopedDocuments(ScopedView):
         LimitError, ModelError, StoreError: as `Memory.add`.
     """
 
-    # --- Methods -----------------------------------------------------------------------------------------------------
+    # --- Sync and async methods --------------------------------------------------------------------------------------
 
-    def add_flow(
+    def add(
         self,
         texts: Sequence[str],
         *,
         metadatas: Sequence[Mapping[str, Any]] | None = None,
         ids: Sequence[str | None] | None = None,
-    ) -> Flow[list[str]]:
+    ) -> list[str]:
         """Add documents, or replace those with the same ids; return their ids."""
+        return self._memory._run(self.add_flow(texts, metadatas=metadatas, ids=ids))
+
+    async def aadd(
+        self,
+        texts: Sequence[str],
+        *,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        ids: Sequence[str | None] | None = None,
+    ) -> list[str]:
+        """Async version of `add`."""
+        return await self._memory._arun(self.add_flow(texts, metadatas=metadatas, ids=ids))
+
+    def get(
+        self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None
+    ) -> list[ScopedDocument]:
+        """Return the documents with these ids, or that pass the filters, oldest first; unknown ids are left out."""
+        return self._memory._run(self.get_flow(ids, filters=filters))
+
+    async def aget(
+        self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None
+    ) -> list[ScopedDocument]:
+        """Async version of `get`."""
+        return await self._memory._arun(self.get_flow(ids, filters=filters))
+
+    def delete(self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None) -> int:
+        """Delete documents by id, or that pass the filters; return their number.
+
+        Without an id and a filter, all texts that were added as documents are deleted; other memories stay.
+        """
+        return self._memory._run(self.delete_flow(ids, filters=filters))
+
+    async def adelete(self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None) -> int:
+        """Async version of `delete`."""
+        return await self._memory._arun(self.delete_flow(ids, filters=filters))
+
+    def search(
+        self, query: str | Sequence[float], *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
+    ) -> list[ScopedDocument]:
+        """Return the documents nearest to a query, best first.
+
+        Args:
+            query: a text; or a vector of the memory's embedder, for scores that are cosines, whatever the recipe.
+        """
+        return self._memory._run(self.search_flow(query, k=k, filters=filters, recipe=recipe))
+
+    async def asearch(
+        self, query: str | Sequence[float], *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
+    ) -> list[ScopedDocument]:
+        """Async version of `search`."""
+        return await self._memory._arun(self.search_flow(query, k=k, filters=filters, recipe=recipe))
+
+    # --- Flows -------------------------------------------------------------------------------------------------------
+
+    def add_flow(
+        self,
+        texts: Sequence[str],
+        *,
+        metadatas: Sequence[Mapping[str, Any]] | None,
+        ids: Sequence[str | None] | None,
+    ) -> Flow[list[str]]:
+        """Flow of `add`."""
         given = _read_documents(texts, metadatas, ids)
         for _ in range(MAX_ATTEMPTS):
             known = {}
@@ -93,22 +154,13 @@ class ScopedDocuments(ScopedView):
             return [one.id for one in given]
         raise StoreError(f"other writers changed the documents {MAX_ATTEMPTS} times; try again")
 
-    add, aadd = flow_methods(add_flow)
-
-    def get_flow(
-        self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None
-    ) -> Flow[list[ScopedDocument]]:
-        """Return the documents with these ids, or that pass the filters, oldest first; unknown ids are left out."""
+    def get_flow(self, ids: Sequence[str] | None, *, filters: Mapping[str, Any] | None) -> Flow[list[ScopedDocument]]:
+        """Flow of `get`."""
         items = yield from self._find(ids, self._parse(filters))
         return [_to_document(item.id, item.text, item.metadata) for item in items]
 
-    get, aget = flow_methods(get_flow)
-
-    def delete_flow(self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None) -> Flow[int]:
-        """Delete documents by id, or that pass the filters; return their number.
-
-        Without an id and a filter, all texts that were added as documents are deleted; other memories stay.
-        """
+    def delete_flow(self, ids: Sequence[str] | None, *, filters: Mapping[str, Any] | None) -> Flow[int]:
+        """Flow of `delete`."""
         filter = self._parse(filters)
         if ids is None and filter is None:
             filter = Condition(ID_KEY, False, "exists")
@@ -117,16 +169,10 @@ class ScopedDocuments(ScopedView):
             yield from self._memory._delete_items_flow(items)
         return len(items)
 
-    delete, adelete = flow_methods(delete_flow)
-
     def search_flow(
-        self, query: str | Sequence[float], *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
+        self, query: str | Sequence[float], *, k: int, filters: Mapping[str, Any] | None, recipe: Any
     ) -> Flow[list[ScopedDocument]]:
-        """Return the documents nearest to a query, best first.
-
-        Args:
-            query: a text; or a vector of the memory's embedder, for scores that are cosines, whatever the recipe.
-        """
+        """Flow of `search`."""
         filter = self._parse(filters)
         if not isinstance(query, str):
             return (yield from self._nearest_flow(query, k, filter))
@@ -134,8 +180,6 @@ class ScopedDocuments(ScopedView):
         found: Any = yield from do(self._memory.search, query, **ids, limit=k, filters=filters, recipe=recipe)
         hits = found["results"] if isinstance(found, Mapping) else found  # version "v1.0" returns a bare list
         return [_to_document(hit["id"], hit["memory"], hit["metadata"], hit["score"]) for hit in hits]
-
-    search, asearch = flow_methods(search_flow)
 
     def _nearest_flow(self, vector: Sequence[float], k: int, filter: Filter | None) -> Flow[list[ScopedDocument]]:
         ports = yield from self._memory._ports()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from mem0_core.api._arguments import utc_now, utc_today
 from mem0_core.domain.records import entity_key, same_fact_key
 from mem0_core.errors import InputError, StoreError
-from mem0_core.flow import Flow, do, flow_methods
+from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import search_neighborhoods, self_name
 from mem0_core.ingest.stated_relations import end_relations, write_stated_memories
 from mem0_core.language.messages import check_metadata
@@ -74,7 +74,44 @@ class ScopedGraph(ScopedView):
         self._source_key = source_key
         self._state: GraphState | None = None
 
-    # --- Methods -----------------------------------------------------------------------------------------------------
+    # --- Sync and async methods --------------------------------------------------------------------------------------
+
+    def load(self) -> PropertyGraph:
+        """Return the graph."""
+        return self._memory._run(self._load_flow())
+
+    async def aload(self) -> PropertyGraph:
+        """Async version of `load`."""
+        return await self._memory._arun(self._load_flow())
+
+    def add(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
+        """Add nodes and relations, or replace the labels, texts and properties of those that exist."""
+        self._memory._run(self._add_flow(nodes, relations))
+
+    async def aadd(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
+        """Async version of `add`."""
+        await self._memory._arun(self._add_flow(nodes, relations))
+
+    def delete(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
+        """Delete nodes with their relations, and relations.
+
+        A relation that conversations state ends, and their memories stay.
+        """
+        self._memory._run(self._delete_flow(nodes, relations))
+
+    async def adelete(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
+        """Async version of `delete`."""
+        await self._memory._arun(self._delete_flow(nodes, relations))
+
+    def nearest(self, query: str | Sequence[float], *, k: int) -> list[tuple[PropertyNode, float]]:
+        """Return the entities with relations and with the names nearest to a text or a vector, and their cosines."""
+        return self._memory._run(self._nearest_flow(query, k))
+
+    async def anearest(self, query: str | Sequence[float], *, k: int) -> list[tuple[PropertyNode, float]]:
+        """Async version of `nearest`."""
+        return await self._memory._arun(self._nearest_flow(query, k))
+
+    # --- Flows -------------------------------------------------------------------------------------------------------
 
     def _read_state(self) -> Flow[GraphState]:
         state = yield from read_state(
@@ -91,13 +128,9 @@ class ScopedGraph(ScopedView):
         )
 
     def _load_flow(self) -> Flow[PropertyGraph]:
-        """Return the graph."""
         return (yield from self._read_state()).graph
 
-    load, aload = flow_methods(_load_flow)
-
-    def _add_flow(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> Flow[None]:
-        """Add nodes and relations, or replace the labels, texts and properties of those that exist."""
+    def _add_flow(self, nodes: Sequence[PropertyNode], relations: Sequence[PropertyRelation]) -> Flow[None]:
         checked = [_check_node(node) for node in nodes]
         stated = [_check_relation(relation) for relation in relations]
         for _ in range(MAX_ATTEMPTS):
@@ -110,15 +143,7 @@ class ScopedGraph(ScopedView):
                 return
         raise StoreError(f"other writers changed the graph {MAX_ATTEMPTS} times; try again")
 
-    add, aadd = flow_methods(_add_flow)
-
-    def _delete_flow(
-        self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()
-    ) -> Flow[None]:
-        """Delete nodes with their relations, and relations.
-
-        A relation that conversations state ends, and their memories stay.
-        """
+    def _delete_flow(self, nodes: Sequence[PropertyNode], relations: Sequence[PropertyRelation]) -> Flow[None]:
         gone = {node.key for node in nodes}
         names = {entity_key(node.id) for node in nodes if node.text is None}
         triplets = {triplet.key for one in relations if (triplet := to_triplet(one, self_name(self._scope)))}
@@ -141,8 +166,6 @@ class ScopedGraph(ScopedView):
         left = yield from do(self._memory.store.graph.relations_by_rows, rows, scope=self._scope)
         if stated := [one for one in left.values() if one.valid_to is None]:
             yield from end_relations((yield from self._memory._ports()), stated, at=utc_now())
-
-    delete, adelete = flow_methods(_delete_flow)
 
     def _write(self, records: Records) -> Flow[bool]:
         """Write the changed memories; return False if another writer changed one of them."""
@@ -178,8 +201,7 @@ class ScopedGraph(ScopedView):
             chosen.append(text if is_free else f"{carrier.id}\n\n{text}")
         return chosen
 
-    def _nearest_flow(self, query: str | Sequence[float], *, k: int) -> Flow[list[tuple[PropertyNode, float]]]:
-        """Return the entities with relations and with the names nearest to a text or a vector, and their cosines."""
+    def _nearest_flow(self, query: str | Sequence[float], k: int) -> Flow[list[tuple[PropertyNode, float]]]:
         import numpy as np
 
         ports = yield from self._memory._ports()
@@ -197,8 +219,6 @@ class ScopedGraph(ScopedView):
         graph = yield from self._load_flow()
         named = [(graph.find(held[row].entity.name), cosine) for row, cosine in around.nodes if row in held]
         return [(node, cosine) for node, cosine in named if node is not None][:k]
-
-    nearest, anearest = flow_methods(_nearest_flow)
 
 
 def _check_node(node: PropertyNode) -> PropertyNode:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from mem0_core.domain.records import Axis, DateRange, Node, Relation, Scope, Triplet
-from mem0_core.flow import Flow, arun, do, flow_methods, run
+from mem0_core.flow import Flow, do, run
 from mem0_core.interfaces import ChangePosition, GraphChanges, GraphNeighborhood, GraphStore
 from mem0_core.interfaces.maintenance import ProjectionMismatch
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CypherGraph", "Dialect", "ResultRows", "Statement", "validity_condition", "vector_property_name"]
 
-T = TypeVar("T")
 Statement: TypeAlias = tuple[str, dict[str, Any]]
 """A statement text, and exactly the parameters it names."""
 ResultRows: TypeAlias = list[list[Any]]
@@ -93,6 +92,38 @@ class CypherGraph:
         self._prepared_dims: set[int] = set()
         self._cursor: ChangePosition | None = None  # as last read; the one in the database decides
 
+    def neighborhoods(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        *,
+        threshold: float,
+        limit: int,
+        as_of: str | None = None,
+    ) -> list[GraphNeighborhood]:
+        return run(self._find_neighborhoods(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
+
+    def nearest_relations(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        k: int,
+        *,
+        threshold: float,
+        as_of: str | None = None,
+    ) -> list[list[tuple[int, float]]]:
+        return run(self._find_relations(scope, vectors, k, threshold=threshold, as_of=as_of))
+
+    def catch_up(self) -> None:
+        run(self._follow())
+
+    def relations(self, scope: Scope) -> list[Relation]:
+        return run(self._relations(scope))
+
+    def purge_deleted(self, scope: Scope | None) -> None:
+        """Remove deleted relations; the database itself scrubs its pages and logs."""
+        run(self._follow())
+
     def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
         """Compare the stored relations with the primary store; see `VerifiableProjection`."""
         for scope in partitions:
@@ -119,16 +150,10 @@ class CypherGraph:
     def _rewrite(self) -> Flow[None]:
         while True:
             here = self._cursor or (yield from self._read_cursor())
-            # Without an epoch, so that `catch_up` starts from the beginning.
+            # Without an epoch, so that `_follow` starts from the beginning.
             if (yield from self._advance_cursor(here, ChangePosition("", 0))):
                 break
-        yield from self._catch_up_flow()
-
-    def _run(self, flow: Flow[T]) -> T:
-        return run(flow)
-
-    async def _arun(self, flow: Flow[T]) -> T:
-        return await arun(flow)
+        yield from self._follow()
 
     # --- implemented by subclasses -----------------------------------------------------------------------------------
 
@@ -148,10 +173,10 @@ class CypherGraph:
     # thousand vectors. A vector index searches all users first and filters afterwards: of the 100 nearest, one user in
     # twelve kept 8.
 
-    def _neighborhoods_flow(
-        self, scope: Scope, vectors: NDArray[np.float32], *, threshold: float, limit: int, as_of: str | None = None
+    def _find_neighborhoods(
+        self, scope: Scope, vectors: NDArray[np.float32], *, threshold: float, limit: int, as_of: str | None
     ) -> Flow[list[GraphNeighborhood]]:
-        yield from self._catch_up_flow()
+        yield from self._follow()
         yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
         is_valid, times = validity_condition(as_of)
@@ -167,12 +192,10 @@ class CypherGraph:
         answers = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
         return [_to_neighborhood(answer) for answer in answers]
 
-    neighborhoods, aneighborhoods = flow_methods(_neighborhoods_flow)
-
-    def _nearest_relations_flow(
-        self, scope: Scope, vectors: NDArray[np.float32], k: int, *, threshold: float, as_of: str | None = None
+    def _find_relations(
+        self, scope: Scope, vectors: NDArray[np.float32], k: int, *, threshold: float, as_of: str | None
     ) -> Flow[list[list[tuple[int, float]]]]:
-        yield from self._catch_up_flow()
+        yield from self._follow()
         yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
         is_valid, times = validity_condition(as_of)
@@ -185,10 +208,8 @@ class CypherGraph:
         answers = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
         return [[(row, similarity) for row, similarity in answer] for answer in answers]
 
-    nearest_relations, anearest_relations = flow_methods(_nearest_relations_flow)
-
-    def _relations_flow(self, scope: Scope) -> Flow[list[Relation]]:
-        yield from self._catch_up_flow()
+    def _relations(self, scope: Scope) -> Flow[list[Relation]]:
+        yield from self._follow()
         matched, values = self._address(scope)
         text = (
             f"MATCH (s:Entity {{{matched}}})-[r:RELATES {{{matched}}}]->(d:Entity {{{matched}}})"
@@ -214,8 +235,6 @@ class CypherGraph:
             for row in answer
         ]
 
-    relations, arelations = flow_methods(_relations_flow)
-
     def _address(self, scope: Scope) -> tuple[str, dict[str, Any]]:
         """Return the properties to match in this scope, and their values."""
         given = {axis.name.lower(): _digest(value) for axis, value in scope.ids.items()}
@@ -223,7 +242,7 @@ class CypherGraph:
 
     # --- updates -----------------------------------------------------------------------------------------------------
 
-    def _catch_up_flow(self) -> Flow[None]:
+    def _follow(self) -> Flow[None]:
         more = True
         while more:
             # Read before the position of the primary store: then it is ahead only if that store was restored from
@@ -237,14 +256,6 @@ class CypherGraph:
                 yield from self._restart_epoch(here, goal.epoch)
             else:
                 more = yield from self._write_next_page(here, goal)
-
-    catch_up, acatch_up = flow_methods(_catch_up_flow)
-
-    def _purge_deleted_flow(self, scope: Scope | None) -> Flow[None]:
-        """Remove deleted relations; the database itself scrubs its pages and logs."""
-        yield from self._catch_up_flow()
-
-    purge_deleted, apurge_deleted = flow_methods(_purge_deleted_flow)
 
     def _read_cursor(self) -> Flow[ChangePosition]:
         """Read the cursor from the database; create it if missing."""

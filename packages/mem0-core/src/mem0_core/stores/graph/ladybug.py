@@ -14,7 +14,6 @@ from typing import Any, Literal, cast
 from mem0_core._system.files import clear_abandoned, make_file, make_folder, private_folder, sync_folder
 from mem0_core.domain.records import Scope
 from mem0_core.errors import MissingExtraError, StoreError
-from mem0_core.flow import Flow, do
 from mem0_core.interfaces import GraphStore
 from mem0_core.stores.graph.cypher import CypherGraph, ResultRows, Statement, vector_property_name
 
@@ -73,12 +72,9 @@ class LadybugGraph(CypherGraph):
         self._handle: _Handle | None = None
         self._closed = False
 
-    def _purge_deleted_flow(self, scope: Scope | None) -> Flow[None]:
+    def purge_deleted(self, scope: Scope | None) -> None:
         """Remove deleted relations, and the bytes that Ladybug keeps of them: the file is replaced by a new one."""
-        yield from super()._purge_deleted_flow(scope)
-        yield from do(self._compact)
-
-    def _compact(self) -> None:
+        super().purge_deleted(scope)
         try:
             self._open_handle().compact()
         except (RuntimeError, OSError) as error:

@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from mem0_core.domain.records import Relation, Scope
 from mem0_core.errors import ConfigError, MissingExtraError, StoreError
-from mem0_core.interfaces import GraphStore
+from mem0_core.flow import arun
+from mem0_core.interfaces import GraphNeighborhood, GraphStore
 from mem0_core.stores.graph.cypher import CypherGraph, Dialect, ResultRows, Statement, vector_property_name
 
 if TYPE_CHECKING:
+    import numpy as np
     from neo4j import AsyncDriver
+    from numpy.typing import NDArray
 
 __all__ = ["Neo4jGraph"]
 
@@ -84,6 +88,7 @@ class Neo4jGraph(CypherGraph):
         retry_after: seconds after a failure in which calls raise StoreError at once.
         connection_timeout: seconds to establish a connection.
         base_label: accepted for mem0's configuration; the label ``Entity`` is always set.
+        dialect: the Cypher of another server.
 
     Raises:
         MissingExtraError: `neo4j` is not installed.
@@ -94,7 +99,6 @@ class Neo4jGraph(CypherGraph):
     server = "Neo4j"
     ignored_settings: tuple[str, ...] = ()
     """Settings of the driver that servers of this kind refuse."""
-    make_dialect: Callable[[], Dialect] = _Neo4jCypher
 
     def __init__(
         self,
@@ -108,13 +112,14 @@ class Neo4jGraph(CypherGraph):
         retry_after: float = 5.0,
         connection_timeout: float = 3.0,
         base_label: object = None,
+        dialect: Dialect | None = None,
     ) -> None:
         try:
             import neo4j
             from neo4j.exceptions import ClientError, ConfigurationError, DriverError, Neo4jError
         except ModuleNotFoundError as error:
             raise MissingExtraError("neo4j", "neo4j") from error
-        super().__init__(primary_graph, store_id, self.make_dialect())
+        super().__init__(primary_graph, store_id, dialect or _Neo4jCypher())
         self._server_name = f"{self.server} at {_redact_password(url)}"
         self._database = database
         self._retry_after = retry_after
@@ -146,6 +151,37 @@ class Neo4jGraph(CypherGraph):
     def location(self) -> str:
         """Name and URL of the server; see `RemoteProjection`."""
         return self._server_name
+
+    async def aneighborhoods(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        *,
+        threshold: float,
+        limit: int,
+        as_of: str | None = None,
+    ) -> list[GraphNeighborhood]:
+        return await arun(self._find_neighborhoods(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
+
+    async def anearest_relations(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        k: int,
+        *,
+        threshold: float,
+        as_of: str | None = None,
+    ) -> list[list[tuple[int, float]]]:
+        return await arun(self._find_relations(scope, vectors, k, threshold=threshold, as_of=as_of))
+
+    async def acatch_up(self) -> None:
+        await arun(self._follow())
+
+    async def arelations(self, scope: Scope) -> list[Relation]:
+        return await arun(self._relations(scope))
+
+    async def apurge_deleted(self, scope: Scope | None) -> None:
+        await arun(self._follow())
 
     def close(self) -> None:
         """Close the connections of sync calls. Those of an event loop close with the loop, or by `aclose`."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.domain.records import Relation, Scope
@@ -48,26 +47,59 @@ class _SharedCypher:
 
 
 class SharedCypherGraph(Neo4jGraph):
-    """A `GraphIndex` on a server that speaks openCypher over Bolt, with the options of `Neo4jGraph`.
+    """A `GraphIndex` on a server that speaks openCypher over Bolt. It connects on first use.
 
-    The primary graph also computes all cosines.
+    Args:
+        primary_graph: the relations to follow; also computes all cosines.
+        store_id: identifies this store among several in one database.
+        url: ``bolt://`` or ``neo4j://``, with ``+s`` for TLS.
+        username, password: None for a server without authentication.
+        database: None for the user's default database.
+        retry_after: seconds after a failure in which calls raise StoreError at once.
+        connection_timeout: seconds to establish a connection.
+
+    Raises:
+        MissingExtraError: `neo4j`, the driver for Bolt, is not installed.
+        ConfigError: `url` is invalid.
     """
 
     name = "cypher"
     server = "the graph database"
     ignored_settings = ("notifications_min_severity",)  # refused by the driver for servers below Bolt 5.2
 
-    make_dialect = _SharedCypher
+    def __init__(
+        self,
+        primary_graph: GraphStore,
+        *,
+        store_id: str,
+        url: str,
+        username: str | None = None,
+        password: str | None = None,
+        database: str | None = None,
+        retry_after: float = 5.0,
+        connection_timeout: float = 3.0,
+    ) -> None:
+        self._cosines = EmbeddedGraph(
+            primary_graph,
+            nodes=ExactIndex(primary_graph.node_vectors),
+            relations=ExactIndex(primary_graph.relation_vectors),
+        )
+        super().__init__(
+            primary_graph,
+            store_id=store_id,
+            url=url,
+            username=username,
+            password=password,
+            database=database,
+            retry_after=retry_after,
+            connection_timeout=connection_timeout,
+            dialect=_SharedCypher(),
+        )
 
-    @cached_property
-    def _cosines(self) -> EmbeddedGraph:
-        graph = self._primary_graph
-        return EmbeddedGraph(graph, nodes=ExactIndex(graph.node_vectors), relations=ExactIndex(graph.relation_vectors))
-
-    def _neighborhoods_flow(
-        self, scope: Scope, vectors: NDArray[np.float32], *, threshold: float, limit: int, as_of: str | None = None
+    def _find_neighborhoods(
+        self, scope: Scope, vectors: NDArray[np.float32], *, threshold: float, limit: int, as_of: str | None
     ) -> Flow[list[GraphNeighborhood]]:
-        yield from self._catch_up_flow()
+        yield from self._follow()
         near = yield from do(self._nearest_nodes, scope, vectors, threshold, limit)
         nodes = sorted({row for found in near for row, _ in found})
         hop = (yield from self._find_incident_relations(scope, nodes, limit, as_of)) if nodes else {}
@@ -105,10 +137,10 @@ class SharedCypherGraph(Neo4jGraph):
                 of_node.append(relation)
         return hop
 
-    def _nearest_relations_flow(
-        self, scope: Scope, vectors: NDArray[np.float32], k: int, *, threshold: float, as_of: str | None = None
+    def _find_relations(
+        self, scope: Scope, vectors: NDArray[np.float32], k: int, *, threshold: float, as_of: str | None
     ) -> Flow[list[list[tuple[int, float]]]]:
-        yield from self._catch_up_flow()
+        yield from self._follow()
         near = yield from do(self._nearest_sentences, scope, vectors, k, threshold, as_of)
         rows = sorted({row for found in near for row, _ in found})
         if not rows:

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 
 from mem0_core._system.records import dataclass
 from mem0_core.errors import InputError, LimitError, ModelError, StoreError
-from mem0_core.flow import Flow, flow_methods
+from mem0_core.flow import Flow
 from mem0_core.memory import AsyncMemory, Memory
-from mem0_core.views._scoped import ScopedView
 from mem0_core.views.files._paths import FileAccessError, normalize_path
 from mem0_core.views.files._tree import FileTree, MemoryFile
 from mem0_core.views.files._view import MemoryFiles
@@ -74,7 +73,7 @@ class _CommandError(Exception):
     """A command that cannot be done; its text is the result."""
 
 
-class MemoryToolHandler(ScopedView):
+class MemoryToolHandler:
     """Executes the commands of Anthropic's memory tool on the memories of one scope.
 
     >>> handler = MemoryToolHandler(memory, user_id="maya")
@@ -100,7 +99,6 @@ class MemoryToolHandler(ScopedView):
         agent_id: str | None = None,
         run_id: str | None = None,
     ) -> None:
-        super().__init__(memory, user_id=user_id, agent_id=agent_id, run_id=run_id)
         self._files = MemoryFiles(memory, user_id=user_id, agent_id=agent_id, run_id=run_id)
         self._commands: dict[str, Callable[[Mapping[str, Any]], Flow[str]]] = {
             "view": self._view,
@@ -111,8 +109,16 @@ class MemoryToolHandler(ScopedView):
             "rename": self._rename,
         }
 
-    def handle_flow(self, command: Mapping[str, Any]) -> Flow[ToolReply]:
+    def handle(self, command: Mapping[str, Any]) -> ToolReply:
         """Execute a command, the input of a ``tool_use`` block."""
+        return self._files.memory._run(self.handle_flow(command))
+
+    async def ahandle(self, command: Mapping[str, Any]) -> ToolReply:
+        """Async version of `handle`."""
+        return await self._files.memory._arun(self.handle_flow(command))
+
+    def handle_flow(self, command: Mapping[str, Any]) -> Flow[ToolReply]:
+        """Flow of `handle`."""
         execute = self._commands.get(str(command.get("command")))
         if execute is None:
             known = ", ".join(self._commands)
@@ -123,8 +129,6 @@ class MemoryToolHandler(ScopedView):
             return ToolReply(str(error), is_error=True)
         except (InputError, LimitError, ModelError, StoreError) as error:
             return ToolReply(f"The command {command['command']} failed: {error}", is_error=True)
-
-    handle, ahandle = flow_methods(handle_flow)
 
     # --- The commands ------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mem0_core.domain.records import MemoryItem
 from mem0_core.errors import InputError, StoreError
-from mem0_core.flow import Flow, do, flow_methods
+from mem0_core.flow import Flow, do
 from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView
 from mem0_core.views.files._paths import FileAccessError, is_inside, normalize_path
 from mem0_core.views.files._tree import FileTree, MemoryFile, file_metadata, move_item, titled_text, with_metadata
@@ -45,28 +45,84 @@ class MemoryFiles(ScopedView):
         StoreError: the store failed; nothing is written.
     """
 
-    # --- Methods -----------------------------------------------------------------------------------------------------
+    # --- Sync methods ------------------------------------------------------------------------------------------------
+
+    def list_files(self, path: str = "/") -> list[MemoryFile]:
+        """Return all files below a folder, by path; nothing for a path that does not exist."""
+        return self._memory._run(self.list_flow(path))
+
+    def read(self, path: str) -> MemoryFile:
+        """Return the file at a path."""
+        return self._memory._run(self.read_flow(path))
+
+    def write(self, path: str, text: str, *, overwrite: bool = False) -> MemoryFile:
+        """Create a file, or with `overwrite` replace its text."""
+        return self._memory._run(self.write_flow(path, text, overwrite=overwrite))
+
+    def edit(self, path: str, edit: Callable[[str], str]) -> MemoryFile:
+        """Replace the text of a file by a function of it, which is called again if another writer was faster."""
+        return self._memory._run(self.edit_flow(path, edit))
+
+    def delete(self, path: str) -> list[str]:
+        """Delete a file, or a folder with all its files; return the deleted paths."""
+        return self._memory._run(self.delete_flow(path))
+
+    def rename(self, path: str, new_path: str) -> list[str]:
+        """Move a file, or a folder with all its files; return the new paths."""
+        return self._memory._run(self.rename_flow(path, new_path))
+
+    def search(self, query: str, *, path: str = "/", limit: int = 10) -> list[MemoryFile]:
+        """Return the files below a folder that bear on a query, best first; irrelevant ones are left out."""
+        return self._memory._run(self.search_flow(query, path=path, limit=limit))
+
+    # --- Async methods -----------------------------------------------------------------------------------------------
+
+    async def alist_files(self, path: str = "/") -> list[MemoryFile]:
+        """Async version of `list_files`."""
+        return await self._memory._arun(self.list_flow(path))
+
+    async def aread(self, path: str) -> MemoryFile:
+        """Async version of `read`."""
+        return await self._memory._arun(self.read_flow(path))
+
+    async def awrite(self, path: str, text: str, *, overwrite: bool = False) -> MemoryFile:
+        """Async version of `write`."""
+        return await self._memory._arun(self.write_flow(path, text, overwrite=overwrite))
+
+    async def aedit(self, path: str, edit: Callable[[str], str]) -> MemoryFile:
+        """Async version of `edit`."""
+        return await self._memory._arun(self.edit_flow(path, edit))
+
+    async def adelete(self, path: str) -> list[str]:
+        """Async version of `delete`."""
+        return await self._memory._arun(self.delete_flow(path))
+
+    async def arename(self, path: str, new_path: str) -> list[str]:
+        """Async version of `rename`."""
+        return await self._memory._arun(self.rename_flow(path, new_path))
+
+    async def asearch(self, query: str, *, path: str = "/", limit: int = 10) -> list[MemoryFile]:
+        """Async version of `search`."""
+        return await self._memory._arun(self.search_flow(query, path=path, limit=limit))
+
+    # --- Flows -------------------------------------------------------------------------------------------------------
 
     def tree_flow(self) -> Flow[FileTree]:
         """Return the tree as it is now."""
         return FileTree((yield from self._memory._list_items_flow(self._scope)), self._scope)
 
-    def list_flow(self, path: str = "/") -> Flow[list[MemoryFile]]:
-        """Return all files below a folder, by path; nothing for a path that does not exist."""
+    def list_flow(self, path: str) -> Flow[list[MemoryFile]]:
+        """Flow of `list_files`."""
         folder = normalize_path(path)
         return list((yield from self.tree_flow()).files(folder))
 
-    list_files, alist_files = flow_methods(list_flow, "list_files")
-
     def read_flow(self, path: str) -> Flow[MemoryFile]:
-        """Return the file at a path."""
+        """Flow of `read`."""
         normalized = normalize_path(path)
         return (yield from self.tree_flow()).file_at(normalized)
 
-    read, aread = flow_methods(read_flow)
-
-    def write_flow(self, path: str, text: str, *, overwrite: bool = False) -> Flow[MemoryFile]:
-        """Create a file, or with `overwrite` replace its text."""
+    def write_flow(self, path: str, text: str, *, overwrite: bool) -> Flow[MemoryFile]:
+        """Flow of `write`."""
         normalized = normalize_path(path)
         tree = yield from self.tree_flow()
         if overwrite and tree.find_item(normalized) is not None:
@@ -75,10 +131,8 @@ class MemoryFiles(ScopedView):
         yield from self._create(tree, normalized, text)
         return (yield from self.read_flow(normalized))
 
-    write, awrite = flow_methods(write_flow)
-
     def edit_flow(self, path: str, edit: Callable[[str], str]) -> Flow[MemoryFile]:
-        """Replace the text of a file by a function of it, which is called again if another writer was faster."""
+        """Flow of `edit`."""
         normalized = normalize_path(path)
         for _ in range(MAX_ATTEMPTS):
             tree = yield from self.tree_flow()
@@ -88,10 +142,8 @@ class MemoryFiles(ScopedView):
                 return (yield from self.read_flow(normalized))
         raise StoreError(f"other writers changed {normalized} {MAX_ATTEMPTS} times; nothing was written, try again")
 
-    edit, aedit = flow_methods(edit_flow)
-
     def delete_flow(self, path: str) -> Flow[list[str]]:
-        """Delete a file, or a folder with all its files; return the deleted paths."""
+        """Flow of `delete`."""
         normalized = normalize_path(path)
         if normalized == "/":
             raise FileAccessError("is_root", path, "the root cannot be deleted")
@@ -101,10 +153,8 @@ class MemoryFiles(ScopedView):
         yield from self._memory._delete_items_flow(list(items.values()))
         return sorted(items)
 
-    delete, adelete = flow_methods(delete_flow)
-
     def rename_flow(self, path: str, new_path: str) -> Flow[list[str]]:
-        """Move a file, or a folder with all its files; return the new paths."""
+        """Flow of `rename`."""
         old, new = normalize_path(path), normalize_path(new_path)
         if old == "/":
             raise FileAccessError("is_root", path, "the root cannot be renamed")
@@ -123,10 +173,8 @@ class MemoryFiles(ScopedView):
                 return sorted(targets)
         raise StoreError(f"other writers changed {old} {MAX_ATTEMPTS} times; nothing was written, try again")
 
-    rename, arename = flow_methods(rename_flow)
-
-    def search_flow(self, query: str, *, path: str = "/", limit: int = 10) -> Flow[list[MemoryFile]]:
-        """Return the files below a folder that bear on a query, best first; irrelevant ones are left out."""
+    def search_flow(self, query: str, *, path: str, limit: int) -> Flow[list[MemoryFile]]:
+        """Flow of `search`."""
         folder = normalize_path(path)
         tree = yield from self.tree_flow()
         found = yield from do(
@@ -141,8 +189,6 @@ class MemoryFiles(ScopedView):
         )
         paths = [tree.path_of(memory["id"]) for memory in found["memories"]]
         return [tree.file_at(one) for one in paths if one is not None and (one == folder or is_inside(one, folder))]
-
-    search, asearch = flow_methods(search_flow)
 
     # --- Texts -------------------------------------------------------------------------------------------------------
 
