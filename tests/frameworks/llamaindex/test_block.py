@@ -168,6 +168,24 @@ async def test_what_another_process_flushes_is_not_written_again(counted: Counte
     assert [message["content"] for message in said if message["role"] == "user"] == questions
 
 
+async def test_equal_words_that_are_flushed_one_after_another_are_all_written(counted: Counted) -> None:
+    block = Mem0MemoryBlock(counted.memory, user_id="maya", keep="all", background=False)
+    turn = [user("Yes."), assistant("Booked.")]
+    await block._aput(turn)
+    await block._aput([*turn, user("I moved to Rome.")])
+    await block.write_finished_turns(turn)
+    said = (await counted.memory.acontext(None, user_id="maya", recent=99))["messages"]
+    assert [message["content"] for message in said] == [
+        "Yes.",
+        "Booked.",
+        "Yes.",
+        "Booked.",
+        "I moved to Rome.",
+        "Yes.",
+        "Booked.",
+    ]
+
+
 async def test_a_turn_that_could_not_be_written_is_written_later(
     counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,9 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     _written_fingerprints: dict[str | None, list[str]] = PrivateAttr(
         default_factory=dict
     )  # session -> fingerprints of written messages
+    _held: dict[str | None, Counter[tuple[str, str]]] = PrivateAttr(
+        default_factory=dict
+    )  # session -> texts that were stored before this block wrote any, and were not seen since
     _unfinished: dict[str | None, list[tuple[str, str]]] = PrivateAttr(
         default_factory=dict
     )  # session -> fingerprints and ids of messages whose write failed or was cancelled, and may be stored
@@ -236,17 +239,23 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             raise
 
     async def _count_known(self, messages: Sequence[ChatMessage], session_id: str | None) -> int:
-        """Return the number of leading messages that the memory already has from this session."""
-        core = await asyncio.to_thread(self._long_term.open)
-        scope, source = Scope(**self._long_term.ids), _name_source(session_id)
-        held = await arun(do(core.store.message_log.messages_before, scope, None, limit=_MAX_KNOWN_MESSAGES))
-        texts = Counter((message.role, message.content) for message in held if message.source == source)
+        """Return the number of leading messages that were stored from this session before this block wrote any."""
+        if session_id not in self._held:
+            self._held[session_id] = await self._read_held(session_id)
+        texts = self._held[session_id]
         for index, message in enumerate(messages):
             for said in to_mem0_messages([message]):
                 if not texts[said["role"], said["content"]]:
+                    texts.clear()  # what follows is new, also in equal words
                     return index
                 texts[said["role"], said["content"]] -= 1
         return len(messages)
+
+    async def _read_held(self, session_id: str | None) -> Counter[tuple[str, str]]:
+        core = await asyncio.to_thread(self._long_term.open)
+        scope, source = Scope(**self._long_term.ids), _name_source(session_id)
+        held = await arun(do(core.store.message_log.messages_before, scope, None, limit=_MAX_KNOWN_MESSAGES))
+        return Counter((message.role, message.content) for message in held if message.source == source)
 
     async def _write_messages(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
         core = await asyncio.to_thread(self._long_term.open)
