@@ -424,3 +424,18 @@ def test_a_damaged_key_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     file.write_bytes(content)
     with pytest.raises(EncryptionError):
         ring.key("user_id=alice")
+
+
+def test_zeros_and_copies_that_a_killed_process_left_of_a_key_are_no_key(tmp_path: Path) -> None:
+    ring = Keyring(tmp_path, master_key=bytes(32))
+    ring.key("user_id=ana", create=True)
+    (path,) = tmp_path.glob("??/*.key")
+    copies = tmp_path / ".mem0-core-of-a-killed-process"
+    copies.mkdir()
+    (copies / path.name).write_bytes(path.read_bytes())
+    assert ring.forget("user_id=ana")
+    assert not list(tmp_path.glob("**/*.key"))
+    path.write_bytes(bytes(100))
+    assert ring.key("user_id=ana") is None
+    assert ring.rotate(bytes(range(32))) == 0
+    assert ring.key("user_id=ana", create=True) is not None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mem0_core._system.files import (
     clear_abandoned,
+    list_private_folders,
     make_file,
     make_folder,
     private_folder,
@@ -105,8 +106,9 @@ class Keyring:
         """Destroy the key of a tenant, such as ``user_id=alice``; everything that it encrypted is lost."""
         path = self._path(tenant)
         try:
-            clear_abandoned([self._folder])  # a killed process may have left a copy of the key
-            self._destroy(path)
+            for copy in list_private_folders([self._folder]):  # that a killed process may have left
+                _wipe(copy / path.name)
+            _wipe(path)
         except OSError as error:
             raise EncryptionError(f"keys: cannot remove the key of {tenant} from {self._folder}: {error}") from error
         return True
@@ -174,6 +176,8 @@ class Keyring:
         path = self._path(tenant)
         make_folder(path.parent)
         sync_folder(self._folder)
+        if path.exists():  # zeros, see `_load`
+            path.unlink(missing_ok=True)
         self._create(path, self._master.wrap(secrets.token_bytes(KEY_BYTES), tenant))
 
     def _create(self, path: Path, record: Mapping[str, Any]) -> None:
@@ -197,20 +201,6 @@ class Keyring:
                 file.flush()
                 os.fsync(file.fileno())
             yield draft
-
-    def _destroy(self, path: Path) -> None:
-        """Overwrite a file with zeros and remove it; nothing happens if there is none.
-
-        It is moved first, so that a process that ends early leaves no zeros in its place.
-        """
-        if not path.exists():
-            return
-        with private_folder(self._folder) as folder, suppress(FileNotFoundError):
-            moved = path.replace(folder / path.name)
-            sync_folder(path.parent)
-            with moved.open("r+b") as file:
-                file.write(bytes(os.fstat(file.fileno()).st_size))
-                os.fsync(file.fileno())
 
 
 class _OwnKeys:
@@ -280,19 +270,29 @@ def _make_cipher(key: bytes) -> AESGCM:
 
 
 def _load(path: Path) -> Any:
-    """Return the record of a key; None if there is no file.
+    """Return the record of a key; None if there is no file, or zeros: a process ended while it forgot the key.
 
     Raises:
         EncryptionError: the file is damaged.
     """
     try:
-        record = json.loads(path.read_bytes())
-        record["master"]  # what every record has
+        text = path.read_bytes()
+        record = json.loads(text) if text.strip(b"\0") else None
+        return record and {**record, "master": record["master"]}
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise EncryptionError(f"keys: {path} is damaged; restore it from a copy") from error
-    return record
+
+
+def _wipe(path: Path) -> None:
+    """Overwrite a file with zeros and remove it; nothing happens if there is none."""
+    with suppress(FileNotFoundError):
+        with path.open("r+b") as file:
+            file.write(bytes(os.fstat(file.fileno()).st_size))
+            os.fsync(file.fileno())
+        path.unlink()
+        sync_folder(path.parent)
 
 
 def _read_master_key(given: bytes | str | Path | None) -> bytes:
