@@ -212,3 +212,11 @@ def test_a_question_for_advice_asks_for_words_of_the_assistant(text: str) -> Non
 )
 def test_a_question_for_the_advice_of_others_does_not(text: str) -> None:
     assert not compile_text(text).asks_assistant
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Who pays me rent?", "Who pays me back?", "Who pays my bills?", "Who signs my form?", "Who pays for my car?"],
+)
+def test_who_pays_something_else_is_no_employer(text: str) -> None:
+    assert compile_text(text).path == ()

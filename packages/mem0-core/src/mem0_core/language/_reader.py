@@ -36,6 +36,7 @@ _MAX_PLAIN_WORDS = 1  # unknown words before the noun of a relative
 _MAX_TIME_WORDS = 5
 _MAX_REQUEST = 5  # words before the verb of a command
 _MAX_COMMAND = 12  # words up to its colon
+_MAX_LIST_WORDS = 30  # words before a relative in a list
 _MAX_GAPPED = 4  # clauses that leave out their verb, after one that has it
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
@@ -229,6 +230,7 @@ class StatementReader:
         self._is_fact = self._has_no_speaker()
         self._has_opener = False
         self._carried: _Subject | None = None  # subject of the sentence before
+        self._labels_stop = -1  # index after the last label of a relative
 
     def read(self) -> list[Statement]:
         """Return the statements of the text; no further ones once there are `MAX_STATEMENTS`.
@@ -452,8 +454,7 @@ class StatementReader:
     def _labeled_relative(self, at: int, end: int) -> int:
         """Read ``Kids: Ida (8) and Otto``, ``wife Ewa.``, ``Wife = Liisa``, ``Daughter update: Aino``."""
         text, kin = self._text, self._grammar.kin.get(self._lows[at])
-        is_alone = at in self._starts or text.low(at - 1) in {",", ";", "(", "&", "and"}
-        if kin is None or not is_alone:
+        if kin is None or not (at in self._starts or self._follows_own_relatives(at)):
             return at
         first = at + 1 + (text.low(at + 1) in {"update", "news"})
         is_marked = text.low(first) in {":", "="}
@@ -462,13 +463,29 @@ class StatementReader:
         if not is_marked and (first > at + 1 or (text.words[at][0].isupper() and kin.family != "married_to")):
             return at
         names = self._slots.list_of_names(first + is_marked, end, is_plural=kin.is_plural)
-        after = text.low(names.stop)
-        if not names.values or not (is_marked or names.stop >= end or after in {",", ".", ";", ")", "("}):
+        is_clause = first > at + 1 and self._is_verb(names.stop)
+        ends = names.stop >= end or text.low(names.stop) in {",", ".", ";", ")", "("} or is_clause
+        is_business = is_marked and self._lows[at] in {"partner", "partners"}  # "Partner: Accenture"
+        if not names.values or not ends or is_business:
             return at
         for value in names.values if kin.is_plural else names.values[:1]:
             self._say(SPEAKER, kin.family, value.text, "holds", label=kin.label)
             self._add_person(value.text, kin.gender)
+        self._labels_stop = names.stop if kin.family in _CLOSE_FAMILIES else -1
         return names.stop
+
+    def _follows_own_relatives(self, at: int) -> bool:
+        """Return True for a relative in a list, if no other person was named in its sentence: ``married, wife Ewa``."""
+        if self._text.low(at - 1) not in {",", ";", "(", "&", "and"}:
+            return False
+        if self._labels_stop == at - 1:
+            return True
+        start = max((start for start in self._starts if start <= at), default=0)
+        kin, third = self._grammar.kin, self._words["third"]
+        return not any(
+            self._text.is_name(index) or self._lows[index] in kin or self._lows[index] in third
+            for index in range(max(start, at - _MAX_LIST_WORDS), at)
+        )
 
     def _succeed(self, value: str, is_now: bool, stop: int) -> int:
         """Give the last home that was named a successor (``I lived in Rome. Now it's Oslo``); 0 if there is none."""

@@ -497,10 +497,13 @@ class _ClauseReader:
     def _read_turned(self, verbs: Sequence[VerbPhrase], end: int) -> _Reading | None:
         """Read "which bank employs me": the value is the subject of the verb."""
         subject = self.subjects.read(end, is_subject=True)
-        if subject is None or len(self.lows) - subject.end > _MAX_TURNED_WORDS:
+        rest = [] if subject is None else self.lows[subject.end :]
+        if subject is None or len(rest) > _MAX_TURNED_WORDS or (rest and rest[0] not in _TURNED_ENDS):
             return None
         if subject.steps and subject.steps[-1].noun in LISTS["pay"]:
             subject.steps.pop()  # "who pays my wages"
+        if subject.steps and not any(load_families()[name].answer == "person" for name in subject.steps[-1].families):
+            return None  # "who pays my bills"
         return _Reading(subject, _to_step(verbs), value=self._value_from(subject.end))
 
     def _read_noun_phrase(self, subject: NounPhrase) -> _Reading | None:
@@ -801,6 +804,7 @@ _ADJECTIVES = frozenset({"open", "own", "like", "found"})  # "where's Tom live" 
 _STATES = frozenset({"called", "named", "located", "situated"})
 _MAX_PLACE_WORDS = 4
 _MAX_TURNED_WORDS = 2
+_TURNED_ENDS = LISTS["prepositions"] | LISTS["adverbs"]
 _MAX_HOBBY_WORDS = 3
 _CLAUSE_OPENERS = LISTS["aux"] | LISTS["self"] | LISTS["owners"] | LISTS["clause_openers"]
 _LEADS = LISTS["aux"] | LISTS["adverbs"] | frozenset({"used", "use", "to", "all"})

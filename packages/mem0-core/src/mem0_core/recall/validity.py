@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.mention_index import words_of
-from mem0_core.domain.records import Hit, Validity, mentions_name
+from mem0_core.domain.records import Hit, Validity
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import families_of_noun, load_families
@@ -264,7 +264,7 @@ def proves_absence(answer: SlotAnswer, question: Question, hits: Sequence[Hit]) 
     if names:
         return SPEAKER not in names or _COMMON_FAMILIES.isdisjoint(answer.families)
     nouns = {noun for family in question.path[0] for noun in load_families()[family].nouns}
-    return all(nouns.isdisjoint(words_of(hit.item.text)) for hit in hits)
+    return all(nouns.isdisjoint(_read_words(hit)) for hit in hits)
 
 
 def find_chain_end(ports: Ports, search: Search) -> Flow[list[str]]:
@@ -280,8 +280,7 @@ def find_chain_end(ports: Ports, search: Search) -> Flow[list[str]]:
         subjects = yield from reader.find_start(question)
         for place, families in enumerate(path):
             subjects = yield from reader.follow(subjects, families, question.steps[place : place + 1])
-    is_named = any(name and not name.startswith("my ") for name in subjects)
-    return [name for name in subjects if name] if is_named else []
+    return [name for name in subjects if name and not name.startswith("my ")]
 
 
 def prefer_named(hits: Sequence[Hit], names: Sequence[str]) -> list[Hit]:
@@ -289,14 +288,21 @@ def prefer_named(hits: Sequence[Hit], names: Sequence[str]) -> list[Hit]:
 
     "Where does my wife work?" shares no word with "Liisa starts at RHI Magnesita", but the wife is known to be Liisa.
     """
-    if not any(_names_one(hit, names) for hit in hits):
+    wanted = [f" {' '.join(words_of(name))} " for name in names if words_of(name)]
+    texts = [f" {' '.join(_read_words(hit))} " for hit in hits] if wanted else []
+    is_named = [any(name in text for name in wanted) for text in texts]
+    if not any(is_named):
         return list(hits)
-    lowered = [hit if _names_one(hit, names) else replace(hit, score=hit.score * _UNNAMED_SHARE) for hit in hits]
+    lowered = [
+        hit if named else replace(hit, score=hit.score * _UNNAMED_SHARE)
+        for hit, named in zip(hits, is_named, strict=True)
+    ]
     return sorted(lowered, key=lambda hit: -hit.score)
 
 
-def _names_one(hit: Hit, names: Sequence[str]) -> bool:
-    return any(mentions_name(hit.item.text, name) for name in names)
+def _read_words(hit: Hit) -> list[str]:
+    """Return the words of a memory, up to the length that statements are read from."""
+    return words_of(hit.item.text[:MAX_SLOT_TEXT_CHARS])
 
 
 def prefer_latest(hits: Sequence[Hit], search: Search) -> list[Hit]:
