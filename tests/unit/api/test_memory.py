@@ -663,6 +663,12 @@ def test_deleting_by_query_after_a_search_reads_no_relations(memory: MemoryDrive
     assert len(memory.delete_by_query("tea", user_id="u", dry_run=True)["results"]) == 1
 
 
+def test_work_on_something_at_a_place_is_no_other_employer(memory: MemoryDriver) -> None:
+    memory.add("I work at Galp.", user_id="u", timestamp="2025-01-01")
+    memory.add("I work on my novel at Starbucks every Sunday.", user_id="u", timestamp="2025-02-01")
+    assert memory.answer("Where do I work?", user_id="u")["answer"] == "Galp"
+
+
 def test_version_one_returns_bare_lists(tmp_path: Path) -> None:
     with open_memory(tmp_path, config={"version": "v1.0"}) as memory:
         with pytest.warns(DeprecationWarning, match=r"v1\.1") as warned:

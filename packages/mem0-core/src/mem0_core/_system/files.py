@@ -74,8 +74,13 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(mode=0o700 if _POSIX else 0o777)
     except FileNotFoundError:
-        if path.parent.is_dir():  # a file system that takes no folders, such as /proc
-            raise
+        if path.parent.is_dir():  # another process has just made it; or it takes no folders, as in /proc
+            try:
+                path.mkdir(mode=0o700 if _POSIX else 0o777)
+            except FileExistsError:
+                if not path.is_dir():
+                    raise
+            return
         make_folder(path.parent)
         make_folder(path)
     except OSError:

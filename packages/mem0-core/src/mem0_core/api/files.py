@@ -88,7 +88,8 @@ class FilesApi(MemoryRuntime):
         """
         from mem0_core.recall.embedding import embedding_space_of, placeholder_vector
 
-        self._rates.record_add(scope)
+        if added:
+            self._rates.record_add(scope)
         ports = yield from self._ports()
         at = yield from self._statement_time(scope)
         changes = [MemoryChange(Event.UPDATE, item, before=item.text) for item in changed]

@@ -75,6 +75,8 @@ def _check_address(host: str, port: int) -> None:
             if os.name == "posix":  # as uvicorn does, so that a port that was just released can be used
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
+    except UnicodeError as error:  # as of the host "a..b"
+        raise UsageError(f"--host {host!r} is no address: {error}; pass 127.0.0.1") from error
     except OSError as error:
         if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             problem = f"--host {host!r} is no address of this machine: {error.strerror}; pass 127.0.0.1"

@@ -257,8 +257,8 @@ def resolve_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
         )
     fields = dict(given)
     _check_keys(fields, ("without", *(field.name for field in dataclasses.fields(Recipe))), "recipe")
-    base = resolve_recipe(fields.pop("name", "hybrid")).without(*fields.pop("without", ()))
     try:
+        base = resolve_recipe(fields.pop("name", "hybrid")).without(*fields.pop("without", ()))
         for end in ("short", "long"):
             if isinstance(fields.get(end), Mapping):
                 _check_keys(fields[end], SIGNALS, f"recipe.{end}")

@@ -100,7 +100,7 @@ def find_matches(
             include_unprocessed=False,
             recipe=MEM0,
         )
-        recalled = yield from recall(dataclasses.replace(ports, graph=None, reranker=None), request)
+        recalled = yield from recall(dataclasses.replace(ports, graph=None, reranker=None, cache=None), request)
         found = [Match(hit.item, hit.score) for hit in recalled.hits]
     if len(found) > limit:
         raise InputError(

@@ -290,7 +290,7 @@ class MemoryRecords(Protocol):
         ...
 
     def replace_vectors(self, vectors: Mapping[EmbeddedItem, Any], *, embedding_space: tuple[str, int]) -> bool:
-        """Replace all vectors and the embedding space in one transaction.
+        """Replace all vectors and the embedding space in one transaction; one that is missing stays so for `repair`.
 
         Return False if an item was added, changed or deleted since it was read; then nothing is replaced.
         """

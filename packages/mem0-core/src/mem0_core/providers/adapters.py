@@ -85,11 +85,14 @@ def arrange_scores(
         model_label: the model's name for errors.
 
     Raises:
-        ModelError: a text was returned that the reranker did not get.
+        ModelError: a text was returned that the reranker did not get, or a score is no number.
     """
     if not all(isinstance(place, int) and 0 <= place < count for place in places):
         raise ModelError(f"{model_label!r} returned texts that it was not given")
-    given = [float(score) for score in scores if score is not None]
+    try:
+        given = [float(score) for score in scores if score is not None]
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{model_label!r} returned a score that is no number: {error}") from error
     if len(given) == len(places):
         given, logits = normalize_scores(given, logits=logits)
     else:

@@ -250,9 +250,7 @@ def _look_up(ports: Ports, request: SearchRequest, active: ActiveScope | None) -
         known["speakers"] = active.speaker_words.intersection(query.content_words)
     if not is_present:
         known.pop("unprocessed", None)
-    if ports.graph is None:  # a search for relations kept them
-        known.pop("relations", None)
-    elif "relations" in known:
+    if "relations" in known:
         known["relations"] = known["relations"].seq
     return known
 
