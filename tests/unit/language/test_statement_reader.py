@@ -230,6 +230,8 @@ SILENT = [
     "Kids: Disney+ is 9 euros",
     "I work on cars for Tom.",
     "Boss is a big word.",
+    "Keeper Yennen says that it rains.",
+    "Boss Shen just got a new batch in.",
     "Boss is Hugo Boss's brand.",
     "Neighbour is Canadian.",
     "Dear Assistant, my neighbour is very kind.",

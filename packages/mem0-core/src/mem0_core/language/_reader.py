@@ -911,12 +911,12 @@ class StatementReader:
     def _is_bare_relative(self, at: int, low: str) -> bool:
         """Return True for a relative without "my" that opens a sentence: ``Mum lives in Leeds``, ``dogs are ...``."""
         kin = self._grammar.kin.get(low)
-        if kin is None or (kin.family in self._words["friend_families"] and not self._text.is_name(at + 1)):
+        if kin is None or kin.family in self._words["friend_families"]:
             return False
         is_start = at in self._starts or self._text.low(at - 1) == "and"
         if self._text.is_name(at + 1):
-            is_title = kin.is_plural or low in self._words["clerical_titles"]  # "Kids Menu", "Father Ted"
-            is_plain = self._text.words[at][0].islower() or not is_title
+            is_close = kin.family in _CLOSE_FAMILIES and not kin.is_plural  # not "Father Ted", "Kids Menu"
+            is_plain = self._text.words[at][0].islower() or is_close or low in self._words["titled_kin"]
             after = self._text.name_end(at + 1, min(len(self._lows), at + 1 + MAX_NAME_WORDS))
             return is_start and is_plain and (self._is_verb(after) or self._text.low(after) in {"in", "at", "'s"})
         is_start |= self._text.words[at][0].isupper() and self._text.low(at - 1) in {",", "then", "now", "but", "so"}
