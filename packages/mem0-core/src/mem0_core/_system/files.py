@@ -47,6 +47,7 @@ DATABASE = "memory.db"
 _UNUSABLE_PATH_ERRNOS = (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP)
 
 _POSIX = os.name == "posix"
+_FOLDER_MODE = 0o700 if _POSIX else 0o777
 _PRIVATE_PREFIX = ".mem0-core-"
 _MAX_LOCK_ATTEMPTS = 10  # an attempt fails if another process clears the folder before it is locked
 _UNLOCKABLE_SECONDS = 86_400.0  # age of an abandoned folder on file systems without locks
@@ -72,11 +73,11 @@ def make_folder(path: Path) -> None:
     An existing folder keeps its permissions.
     """
     try:
-        path.mkdir(mode=0o700 if _POSIX else 0o777)
+        path.mkdir(mode=_FOLDER_MODE)
     except FileNotFoundError:
         if path.parent.is_dir():  # another process has just made it; or it takes no folders, as in /proc
             try:
-                path.mkdir(mode=0o700 if _POSIX else 0o777)
+                path.mkdir(mode=_FOLDER_MODE)
             except FileExistsError:
                 if not path.is_dir():
                     raise

@@ -277,12 +277,15 @@ def _load(path: Path) -> Any:
     """
     try:
         text = path.read_bytes()
-        record = json.loads(text) if text.strip(b"\0") else None
-        return record and {**record, "master": record["master"]}
+        if not text.strip(b"\0"):
+            return None
+        record = json.loads(text)
+        record["master"]  # what every record has
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise EncryptionError(f"keys: {path} is damaged; restore it from a copy") from error
+    return record
 
 
 def _wipe(path: Path) -> None:
