@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mem0_core import Memory
@@ -60,6 +62,58 @@ def test_nothing_of_an_erased_user_is_left(tmp_path: Path, mode: Mode) -> None:
         assert len(result_texts(memory.search("cello", user_id="bob"))) == 1
         assert memory.doctor()["healthy"]
     assert residue(tmp_path) == []
+
+
+def list_texts_in_memory(word: str) -> list[str]:
+    """Return the texts with a word that objects of this process hold; local variables do not count."""
+    gc.collect()
+    found: list[str] = []
+    for one in gc.get_objects():
+        if isinstance(one, dict):
+            values = [*one, *one.values()]
+        elif isinstance(one, list | tuple | set | frozenset):
+            values = list(one)
+        elif str(type(one).__module__).startswith("mem0_"):
+            slots = {name for kind in type(one).__mro__ for name in getattr(kind, "__slots__", ())}
+            values = [getattr(one, name, None) for name in slots]
+        else:
+            continue
+        arrays = [value for value in values if isinstance(value, np.ndarray) and value.dtype == object]
+        values += [text for array in arrays for text in array]
+        found += [value for value in values if isinstance(value, str) and word in value.casefold()]
+    return found
+
+
+def use(memory: Memory, word: str) -> None:
+    """Call what keeps texts, names, queries or vectors of a user in memory."""
+    user_id = f"{word} id"
+    memory.add(f"My friend {word.title()} lives in Bergen.", user_id=user_id)
+    for _ in range(2):
+        memory.search(f"Where does {word.title()} live?", user_id=user_id)
+    memory.context(f"Where does {word.title()} live?", user_id=user_id)
+    memory.traverse(word.title(), user_id=user_id)
+    memory.relations(user_id=user_id)
+
+
+def test_nothing_of_an_erased_user_stays_in_the_memory_of_the_process(tmp_path: Path, mode: Mode) -> None:
+    word = "".join(reversed("ttalbroz"))
+    with open_memory(tmp_path) as memory:
+        use(memory, word)
+        assert list_texts_in_memory(word)
+        MemoryDriver(memory, mode).erase(user_id=f"{word} id", reason=REASON)
+        assert list_texts_in_memory(word) == []
+
+
+def test_the_next_search_of_anyone_drops_what_another_process_erased(tmp_path: Path, mode: Mode) -> None:
+    word = "".join(reversed("ttalbroz"))
+    with open_memory(tmp_path) as memory, open_memory(tmp_path) as other:
+        use(memory, word)
+        memory.add("I live in Oslo.", user_id="bob")
+        other.erase(user_id=f"{word} id", reason=REASON)
+        assert list_texts_in_memory(word)
+        MemoryDriver(memory, mode).search("Where do I live?", user_id="bob")
+        memory.traverse("bob", user_id="bob")
+        assert list_texts_in_memory(word) == []
 
 
 def test_a_receipt_is_signed_and_holds_no_text(tmp_path: Path, mode: Mode) -> None:

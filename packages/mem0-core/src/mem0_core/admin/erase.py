@@ -182,6 +182,7 @@ def _finish(ports: Ports, erasure: _Erasure, folder: Path, files: list[Path]) ->
     """Erase, search, and replace the record by the receipt."""
     yield from do(_erase_rows, ports.store, erasure.scope)
     yield from _erase_projections(ports)
+    ports.forget(None)
     replies = yield from do(erase_replies, folder, erasure.scope)
     findings = _Findings()
     findings.add("replies of a server", replies, (yield from do(count_replies, folder, erasure.scope)))

@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum, StrEnum
-from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.mention_index import words_of
 from mem0_core.domain.normalization import normalize
 from mem0_core.domain.suggestions import describe_value
@@ -511,7 +511,7 @@ class Merge:
     undone_at: str | None = None
 
 
-@lru_cache(maxsize=4096)  # the names of one graph come up again and again
+@text_cache(4096)  # the names of one graph come up again and again
 def entity_key(name: str) -> bytes:
     """Return a 16-byte key that is equal for names that differ only in case and spacing."""
     folded = " ".join(normalize("NFC", name).casefold().split())
@@ -628,7 +628,7 @@ _PUNCTUATION = ".,!?;:'\"()[]{}…¡¿、。！，：；？।؟،「」『』"
 _PAUSE_MARKS = frozenset(".,!?;…。！？")
 
 
-@lru_cache(maxsize=2048)  # texts shown once are mostly shown, and compared, again
+@text_cache(2048)  # texts shown once are mostly shown, and compared, again
 def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     """Return a 16-byte key, equal for texts of one actor that differ only in case, spacing and punctuation.
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import clear_text_caches
 from mem0_core.domain.records import Scope, entity_key
 from mem0_core.interfaces import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
 from mem0_core.language.naming import get_given_name, is_naming
@@ -435,11 +436,17 @@ class AdjacencyIndex:
         self._cache: OrderedDict[Scope, Adjacency] = OrderedDict()  # the least recently used first
         self._edge_count = 0  # in the cache
         self._aliased: dict[Scope, tuple[Adjacency, Adjacency]] = {}  # a state without and with aliases
+        self._epoch = ""  # of the states in the cache
 
     def of(self, scope: Scope) -> Adjacency:
         """Return the present relations of a scope."""
         with self._lock:
-            known, position = self._cache.get(scope), self._primary.position()
+            position = self._primary.position()
+            if position.epoch != self._epoch:  # an erasure, perhaps of another process, whose names must not stay here
+                self._drop_all()
+                clear_text_caches()
+                self._epoch = position.epoch
+            known = self._cache.get(scope)
             if known is not None and known.position == position:
                 self._cache.move_to_end(scope)
                 return known
@@ -460,6 +467,16 @@ class AdjacencyIndex:
         with self._lock:
             if self._cache.get(scope) is adjacency:
                 self._aliased[scope] = adjacency, aliased
+
+    def forget(self) -> None:
+        """Drop all states."""
+        with self._lock:
+            self._drop_all()
+
+    def _drop_all(self) -> None:
+        self._cache.clear()
+        self._aliased.clear()
+        self._edge_count = 0
 
     def _update(self, scope: Scope, known: Adjacency | None, position: ChangePosition) -> Adjacency:
         """Return the state of a scope at a position, from the changes since a known state if they are few."""

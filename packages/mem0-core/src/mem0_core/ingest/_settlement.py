@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Event, Operation, SkippedItem, same_fact_key
 from mem0_core.language.terms import extract_names, extract_terms, split_words
 
@@ -159,17 +159,17 @@ def _contradicts(memory: str, fact: str) -> bool:
     return _names(fact).union(_NUMBER.findall(fact)) <= set(split_words(memory))
 
 
-@lru_cache(maxsize=4096)  # each fact meets each operation
+@text_cache(4096)  # each fact meets each operation
 def _terms(text: str) -> frozenset[str]:
     return frozenset(extract_terms(text))
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _is_negated(text: str) -> bool:
     return _NEGATION.search(text) is not None
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _names(text: str) -> frozenset[str]:
     """Return the words of the names in a text; its first word is in upper case without being one."""
     return frozenset(word for name in extract_names(text) for word in name.split()).difference(split_words(text)[:1])

@@ -281,8 +281,7 @@ def delete_memories(
 
 def _purge_projections(ports: Ports, scope: Scope | None) -> Flow[tuple[LaggingProjection, ...]]:
     """Remove erased data from the graph, and from what searches keep."""
-    if ports.cache is not None:
-        ports.cache.forget(scope)
+    ports.forget(scope)
     if ports.graph is None:
         return ()
     yield from do(ports.graph.embedded_index.purge_deleted, scope)

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import clear_text_caches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +38,10 @@ class AdjacencyCache(Protocol):
 
     def keep_aliased(self, scope: Scope, adjacency: Any, aliased: Any) -> None:
         """Keep a state with its aliases until the scope has another state."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all scopes."""
         ...
 
 
@@ -96,3 +101,12 @@ class Ports:
     def on_conflict(self) -> OnConflict:
         """Treatment of relations that end. Memories can end some even while graph memory is off."""
         return self.graph.options.on_conflict if self.graph else "invalidate"
+
+    def forget(self, scope: Scope | None) -> None:
+        """Drop what searches keep in memory of a scope; None for all texts, names and queries of this process."""
+        if self.cache is not None:
+            self.cache.forget(scope)
+        if scope is None:
+            if self.adjacency is not None:
+                self.adjacency.forget()
+            clear_text_caches()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.normalization import normalize
 
 __all__ = [
@@ -386,7 +386,7 @@ backend frontend
 _OPPOSITE_SETS = tuple(_split_set(line) for line in _OPPOSITES.strip().splitlines())
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def fold_name(name: str) -> str:
     """Return the letters and digits of a name, without case, accents and punctuation; + and # count, as in C++."""
     plain = normalize("NFKD", name.casefold())
@@ -399,7 +399,7 @@ def get_initials(name: str) -> str:
     return "".join(word[0] for word in words).upper() if len(words) > 1 else ""
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def split_name(name: str) -> tuple[str, ...]:
     """Return the words of a name, folded."""
     plain = normalize("NFKD", name.casefold().replace("’", "'"))
@@ -416,7 +416,7 @@ def standard_spelling(words: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=8192)
+@text_cache(8192)
 def _standard_word(word: str) -> str:
     if word in _SPELLINGS:
         return _SPELLINGS[word]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.language._tables import load_tables
 from mem0_core.language.families import all_nouns, all_verb_forms, all_verb_phrases, load_families
 
@@ -213,7 +214,7 @@ def _drop_doubled(word: str) -> str:
     return re.sub(r"(.)\1", r"\1", word)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def correct_word(word: str) -> str:
     """Return the word of the vocabulary that a word is a slip of; the word itself if there is none."""
     if len(word) < 3 or len(word) > 16 or not word.isalpha() or is_known(word):
@@ -222,7 +223,7 @@ def correct_word(word: str) -> str:
     return best[1] if best[0] <= (1 if len(word) < 6 else 2) else word
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def nearest_auxiliary(word: str) -> str:
     """Return the auxiliary that a word is or is a slip of; empty if there is none."""
     if word in LISTS["aux"]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Entity
 from mem0_core.language._grammar import Grammar, load_grammar
 
@@ -130,7 +131,7 @@ def _tokenize_long(text: str, language: str) -> TokenizedText:
     return TokenizedText(text, load_grammar(language))
 
 
-@lru_cache(maxsize=64)
+@text_cache(64)
 def _tokenize_short(text: str, language: str) -> TokenizedText:
     return TokenizedText(text, load_grammar(language))
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.language._tables import load_tables
 from mem0_core.language._word_forms import plurals_of, verb_forms
 
@@ -149,7 +150,7 @@ def family_of_label(label: str) -> Family | None:
     return None if sense is None or sense.is_over or sense.is_reversed else load_families()[sense.family]
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def read_label(label: str) -> LabelSense | None:
     """Return the meaning of a relation's label in any of the forms that models write; None if no family knows it."""
     words = label.casefold().replace("-", "_").replace(" ", "_").split("_")

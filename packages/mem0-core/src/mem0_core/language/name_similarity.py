@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.language._name_words import (
     ARTICLES,
     HEAD_NOUNS,
@@ -183,7 +183,7 @@ class _Name:
     owner: tuple[str, ...]
 
     @staticmethod
-    @lru_cache(maxsize=8192)
+    @text_cache(8192)
     def parse(text: str) -> _Name:
         words = split_name(text)
         bare = standard_spelling(_strip_affixes(words))

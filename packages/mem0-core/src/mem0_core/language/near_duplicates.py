@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import combinations
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.normalization import normalize
 
 __all__ = ["MIN_DUPLICATE_COSINE", "find_restatements", "restates"]
@@ -89,7 +89,7 @@ def _restates(newer: _Statement | None, older: _Statement | None) -> bool:
     return end == len(newer.words) or end in newer.pauses or newer.words[end] in _CONTINUATION_WORDS
 
 
-@lru_cache(maxsize=4096)  # memories that were shown once are often shown again
+@text_cache(4096)  # memories that were shown once are often shown again
 def _parse_statement(text: str) -> _Statement | None:
     """Return the statement of a text; None for a text that is not compared."""
     if len(text) > _MAX_TEXT_CHARS or _ASKS.search(text):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Entity, is_valid_text
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import QueryError
@@ -110,7 +111,7 @@ def parse_query(text: str, *, name: str = "query", reference: date | None = None
     return _keep_parsed(text, day) if len(text) <= _MAX_QUERY_CHARS else ParsedQuery(text, day)
 
 
-@lru_cache(maxsize=256)
+@text_cache(256)
 def _keep_parsed(text: str, reference: date) -> ParsedQuery:
     """Return one object for equal queries: a turn of an agent often asks the same in several ways."""
     return ParsedQuery(text, reference)

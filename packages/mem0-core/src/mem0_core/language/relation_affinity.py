@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.language.families import LabelSense, families_of_noun, load_families, read_label
 
 __all__ = [
@@ -71,7 +72,7 @@ class _Phrase:
         return self.words[-1] if self.words else ""
 
 
-@lru_cache(maxsize=65_536)
+@text_cache(65_536)
 def label_affinity(term: str, label: str, families: tuple[str, ...] = ()) -> Fit:
     """Return the affinity of a relation's label to a term: 1 for the same words, less for related words, 0 for none.
 
@@ -218,7 +219,7 @@ def _sexes() -> Mapping[str, Sex]:
     return found
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _families_of_term(term: str) -> tuple[str, ...]:
     words = term.split()
     if _FAVORITES.intersection(words):
@@ -268,7 +269,7 @@ def _has_change_word(wanted: _Phrase, given: _Phrase) -> bool:
     return not _CHANGES.isdisjoint({*wanted.words, *given.words})
 
 
-@lru_cache(maxsize=65_536)
+@text_cache(65_536)
 def _parse_phrase(text: str) -> _Phrase:
     words = _WORD.findall(text.casefold())
     kept = tuple(_stem(word) for word in words if word not in _FILLERS and word not in _TURNS)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from datetime import date
-from functools import lru_cache
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.language._grammar import load_grammar
 from mem0_core.language._phrases import detect_language, read_phrases
 from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementReader
@@ -54,7 +54,7 @@ def read_all_statements(
     return _read_short(text, said_on) if len(text) <= _MAX_TEXT_CHARS else _read(text, said_on, tokens)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _read_short(text: str, said_on: date | None) -> tuple[Statement, ...]:
     return _read(text, said_on)
 

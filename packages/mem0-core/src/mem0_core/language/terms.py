@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.bounds import MAX_NAME_TEXT_CHARS, MAX_NAMES
 from mem0_core.domain.normalization import normalize
 from mem0_core.domain.records import Entity
@@ -125,7 +125,7 @@ def fold_names(entities: Iterable[Entity]) -> tuple[str, ...]:
     return tuple(name[:_MAX_TERM_CHARS] for name in dict.fromkeys(folded) if name)[:MAX_NAMES]
 
 
-@lru_cache(maxsize=65_536)  # the words of a language recur, and stemming one takes microseconds
+@text_cache(65_536)  # the words of a language recur, and stemming one takes microseconds
 def _word_terms(word: str) -> tuple[str, ...]:
     """Return the terms of one word: none for a stop word, several for a script without spaces."""
     if word in _STOP:
@@ -164,6 +164,6 @@ def _stem(language: str, word: str) -> str:
     if language not in stemmers:
         from Stemmer import Stemmer
 
-        stemmers[language] = Stemmer(language)
+        stemmers[language] = Stemmer(language, 0)  # without its own cache: `_word_terms` has one, which can be cleared
     stem: str = stemmers[language].stemWord(word)
     return stem

@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mem0_core._system.text_caches import text_cache
+
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
@@ -88,7 +90,7 @@ def _ascii_blanks(text: str) -> int:
     return len(text.translate(_BUT_BREAKS)) + len(_BEFORE_DIGIT.findall(text))
 
 
-@lru_cache(maxsize=65_536)  # the words of a language recur
+@text_cache(65_536)  # the words of a language recur
 def _estimate_run(run: str) -> int:
     """Estimate a run of letters and digits; some vocabularies take each digit separately."""
     digits = sum(map(str.isdigit, run))

@@ -9,10 +9,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.errors import ConfigError
 from mem0_core.providers._model_folder import read_json
 
@@ -51,7 +51,7 @@ class WordPiece:
         self._first, self._last, self._unknown = (_require(vocabulary, token) for token in ("[CLS]", "[SEP]", "[UNK]"))
         longest_first = sorted(special, key=len, reverse=True)
         self._split_special = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")") if special else None
-        self._cut_cached = lru_cache(_CACHED_WORDS)(self._cut)
+        self._cut_cached = text_cache(_CACHED_WORDS)(self._cut)
 
     @classmethod
     def read(cls, file: Path, max_tokens: int) -> Self | None:

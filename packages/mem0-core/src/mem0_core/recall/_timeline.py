@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from functools import cache, lru_cache
+from functools import cache
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import DateRange, MemoryItem
 from mem0_core.language.families import load_families
 from mem0_core.language.statements import SPEAKER, Statement
@@ -222,7 +223,7 @@ def has_value(text: str, value: str) -> bool:
     return bool(words) and words <= _value_words(text)
 
 
-@lru_cache(maxsize=16_384)
+@text_cache(16_384)
 def _value_words(value: str) -> frozenset[str]:
     words = (word for word in _WORD.findall(value.casefold()) if word not in _NEUTRAL_WORDS)
     return frozenset(

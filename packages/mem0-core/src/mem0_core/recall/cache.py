@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import clear_text_caches
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import ChangePosition, Ports, VectorReader, VersionedLexicon
 from mem0_core.language.terms import split_words
@@ -76,6 +77,7 @@ class SearchCache:
         self._loading = SignalSafeLock()  # of the spare capacity that the versions of a scope share
         self._supported: bool | None = None
         self._memories = 0  # of all active scopes
+        self._epoch = ""  # of the scopes
         self._counts = dict.fromkeys(("loaded", "updated", "unchanged", "results", "embeddings"), 0)
 
     def open(self, store: MemoryStore, index: VectorIndex, scope: Scope) -> ActiveScope | None:
@@ -91,6 +93,7 @@ class SearchCache:
                 if (kept := self._find(scope, version)) is None:
                     active = self._scopes.get(scope, _UNKNOWN).active
                     kept = _Kept(_load(store, cast("VectorReader", index), lexicon, scope, version, active))
+                    self._forget_erased(kept)
                     self._keep(scope, kept, "loaded" if active is None else "updated")
         return kept.active
 
@@ -164,6 +167,15 @@ class SearchCache:
                 self._memories -= self._scopes.pop(kept).size
             if scope is None:
                 self._embeddings.clear()
+
+    def _forget_erased(self, kept: _Kept) -> None:
+        """Drop all other scopes if an erasure, perhaps of another process, has begun a new epoch."""
+        if kept.active is None:
+            return
+        epoch, self._epoch = self._epoch, kept.active.position.epoch
+        if epoch not in ("", self._epoch):
+            self.forget(None)
+            clear_text_caches()
 
     def count(self, name: str) -> None:
         """Count a use of what is kept, for `statistics`."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from mem0_core._system.boundary import describe_error
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import (
     Event,
@@ -87,7 +87,7 @@ _FEATURES_OF = {
 }
 """Capability -> the features that need it, for error texts."""
 
-_read_terms = lru_cache(maxsize=16_384)(analyze_text)
+_read_terms = text_cache(16_384)(analyze_text)
 
 
 def complete_store(store: MemoryStore | RecordStore) -> MemoryStore:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import (
     Axis,
     DateRange,
@@ -86,7 +86,7 @@ _TRUST = tuple(Trust)
 _MAX_ID_CHARS = 200  # characters of an id in a partition key: an index entry has a limit, an id has none
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def partition_key(scope: Scope) -> str:
     """Return the name of a scope's partition, its first id: ``user_id=alice``."""
     axis, value = scope.partition
@@ -95,7 +95,7 @@ def partition_key(scope: Scope) -> str:
     return f"{axis.value}={value}"
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def scope_from_ids(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
     """Return the cached scope of three id columns."""
     return Scope.from_stored(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import ChangePosition, FeatureChanges, MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
@@ -258,7 +258,7 @@ def _keys(
     return " ".join(f"{prefix}{word}" for prefix in prefixes for word in said)
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def _prefix(axis: str, value: str) -> str:
     # Ids with equal hashes find rows of each other; the condition of the scope removes them.
     return hashlib.blake2b(f"{axis}\0{value}".encode(), digest_size=6).hexdigest()

@@ -92,6 +92,7 @@ class FaissIndex:
         self._cache_bytes = cache_bytes
         self._partitions: OrderedDict[Scope, _Partition] = OrderedDict()
         self._bytes = 0
+        self._epoch: str | None = None  # of the partitions
         self._lock = SignalSafeLock()
         self._closing = Event()
 
@@ -279,6 +280,11 @@ class FaissIndex:
         """Update the size of `used`, and drop the least recently used partitions while the cache is too large."""
         dropped = []
         with self._lock:
+            if used.epoch not in (None, self._epoch):  # an erasure, perhaps of another process, has begun a new one
+                self._epoch = used.epoch
+                for partition in list(self._partitions.values()):
+                    if partition.epoch not in (None, used.epoch) and not partition.is_building:
+                        self._bytes -= self._partitions.pop(partition.address).counted_bytes
             self._bytes += used.nbytes - used.counted_bytes
             used.counted_bytes = used.nbytes
             if not used.nbytes:  # an id without memories: clients can ask for any number of those
@@ -322,6 +328,11 @@ class _Partition:
     @property
     def nbytes(self) -> int:
         return self._index.nbytes if self._index is not None else 0
+
+    @property
+    def epoch(self) -> str | None:
+        """Epoch of the primary store that the vectors are of; None before the first search."""
+        return None if self._at is None else self._at.epoch
 
     @property
     def is_building(self) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Scope
 from mem0_core.stores.sql.rows import first_column, partition_key, scope_from_ids, scope_ids
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-@lru_cache(maxsize=4096)
+@text_cache(4096)
 def scope_digest(scope: Scope) -> bytes:
     """Return 16 bytes that are equal for scopes with equal ids."""
     ids = "\0".join(f"{len(value)}:{value}" if value else "" for value in scope_ids(scope))

@@ -1,0 +1,34 @@
+"""Caches of functions whose arguments are texts of users: words, names, statements, queries and ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
+
+__all__ = ["clear_text_caches", "text_cache"]
+
+_T = TypeVar("_T")
+
+_caches: WeakSet[_lru_cache_wrapper[Any]] = WeakSet()
+
+
+def text_cache(maxsize: int) -> Callable[[Callable[..., _T]], _lru_cache_wrapper[_T]]:
+    """Decorate a function of texts as `functools.lru_cache` does; `clear_text_caches` clears its cache."""
+
+    def decorate(function: Callable[..., _T]) -> _lru_cache_wrapper[_T]:
+        cached = lru_cache(maxsize)(function)
+        _caches.add(cached)
+        return cached
+
+    return decorate
+
+
+def clear_text_caches() -> None:
+    """Clear the caches of all functions of texts: after an erasure, no erased text must stay in memory."""
+    for cached in list(_caches):
+        cached.cache_clear()
