@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mem0_core.providers._bert import ModelFolder
 from tests.support import run_python
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "Weights",
     "compute_expected_vectors",
     "embed_in_forked_child",
-    "half_precision_variants",
+    "quantize",
     "random_weights",
+    "read_weights",
+    "stored_variants",
     "tokenize_text",
     "write_exported_network",
     "write_model_folder",
@@ -83,14 +86,43 @@ def random_weights(seed: int = 0, *, dims: int = 24, inner: int = 40, layers: in
     return weights
 
 
-def half_precision_variants(weights: Weights) -> Iterator[tuple[str, Weights, Weights]]:
-    """Yield a name, weights in float16 or bfloat16, and their values."""
+def stored_variants(weights: Weights) -> Iterator[tuple[str, Weights, Weights]]:
+    """Yield a name, weights in float16, bfloat16 or int8, and their values."""
     floats = {name for name, tensor in weights.items() if tensor.dtype == np.float32}
     half = {name: t.astype(np.float16) if name in floats else t for name, t in weights.items()}
     yield "half", half, half
     # bfloat16 is the upper half of a float32.
     brain = {n: (t.view(np.uint32) >> 16).astype(np.uint16) if n in floats else t for n, t in weights.items()}
     yield "brain", brain, {name: (brain[name].astype(np.uint32) << 16).view(np.float32) for name in floats}
+    small, meant = quantize(weights)
+    yield "small", small, meant
+
+
+def quantize(weights: Weights) -> tuple[Weights, Weights]:
+    """Return weights whose matrices are of int8 with a scale for each row, and their values."""
+    stored, meant = dict(weights), dict(weights)
+    for name, tensor in weights.items():
+        if tensor.ndim == 2 and tensor.dtype == np.float32:
+            scale = np.abs(tensor).max(axis=1) / np.float32(127)
+            stored[name] = np.rint(tensor / scale[:, None]).astype(np.int8)
+            stored[f"{name}:scale"] = scale
+            meant[name] = stored[name] * scale[:, None]
+    return stored, meant
+
+
+def read_weights(folder: ModelFolder) -> Weights:
+    """Read the values of the tensors in float32, float16 and int8."""
+    assert folder.tensors is not None
+    kinds = {"F16": np.float16, "F32": np.float32, "I8": np.int8}
+    files = {file: file.read_bytes() for file in folder.files}
+    stored = {
+        name: np.frombuffer(files[one.file], kinds[one.dtype], math.prod(one.shape), one.offset).reshape(one.shape)
+        for name, one in folder.tensors.items()
+        if one.dtype in kinds
+    }
+    scales = {name.removesuffix(":scale"): stored.pop(name) for name in list(stored) if name.endswith(":scale")}
+    values = {name: one.astype(np.float32) for name, one in stored.items()}
+    return {name: one * scales[name][:, None] if name in scales else one for name, one in values.items()}
 
 
 def write_shared_folders(path: Path) -> tuple[Path, Weights]:
@@ -107,7 +139,7 @@ def write_shared_folders(path: Path) -> tuple[Path, Weights]:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
-    kinds = {"float32": "F32", "float16": "F16", "int64": "I64", "float64": "F64", "uint16": "BF16"}
+    kinds = {"float32": "F32", "float16": "F16", "int64": "I64", "float64": "F64", "uint16": "BF16", "int8": "I8"}
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for name, tensor in tensors.items():

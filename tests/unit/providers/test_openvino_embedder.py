@@ -26,8 +26,8 @@ from tests.tiny_bert import (
     SAMPLE_TEXTS,
     VOCABULARY,
     compute_expected_vectors,
-    half_precision_variants,
     random_weights,
+    stored_variants,
     tokenize_text,
     write_exported_network,
     write_model_folder,
@@ -100,7 +100,7 @@ class TestOpenVino:
 
     def test_weights_in_half_precision_under_a_prefix_and_behind_a_link(self, tmp_path: Path, cache: Path) -> None:
         weights = {f"bert.{name}": tensor for name, tensor in random_weights().items()}
-        for kind, stored, meant in half_precision_variants(weights):
+        for kind, stored, meant in stored_variants(weights):
             folder = write_model_folder(tmp_path / kind, stored)
             shutil.move(folder / "model.safetensors", tmp_path / f"blob-{kind}")
             (folder / "model.safetensors").symlink_to(tmp_path / f"blob-{kind}")

@@ -37,6 +37,7 @@ from mem0_core.providers._model_folder import (
 
 __all__ = [
     "Activation",
+    "Integers",
     "ModelFolder",
     "TensorSpec",
     "WeightStorage",
@@ -51,7 +52,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-GRAPH_VERSION = 2
+GRAPH_VERSION = 3
 """Part of the cache key: increase it whenever `_BertGraph` changes."""
 OPSET = 20  # the first with Gelu
 IR_VERSION = 10  # onnxruntime reads it since 1.18
@@ -253,13 +254,21 @@ def resolve_cache_folder(given: str | os.PathLike[str] | None) -> Path:
 
 WeightStorage = Literal["external", "inputs"]
 """Weights of a graph: references into ``model.safetensors``, or inputs named like the tensors."""
+Integers = Literal["signed", "unsigned"]
+"""The type of matrices in products of integers: int8, or uint8 with the zero point 128."""
 
 
-def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage = "external") -> bytes:
+def load_or_build_graph(
+    folder: ModelFolder, cache: Path, weights: WeightStorage = "external", *, integers: Integers | None = None
+) -> bytes:
     """Return the graph over `folder`'s weights, from the cache or built and cached.
 
-    It is a serialized ONNX model. Inputs: ``input_ids`` and ``attention_mask``, (batch, tokens) int64. Output:
-    ``sentence_embedding``, (batch, dims) float32, pooled over the mask and of L2 norm 1.
+    It is a serialized ONNX model. The graph of an embedder has the inputs ``input_ids`` and ``attention_mask``,
+    (batch, tokens) int64, and the output ``sentence_embedding``, (batch, dims) float32, pooled over the mask and of L2
+    norm 1. That of a cross-encoder, with `integers`, has the input ``token_type_ids`` too, and the output ``average``:
+    the mean of the last states. It multiplies matrices of int8 as such, with states rounded to 8 bits by token
+    (dynamic quantization by token as in ZeroQuant, Yao et al., 2022, section 4.1), so that a score does not depend on
+    the other rows of its batch. That needs operators of onnxruntime.
 
     A cache file is the graph followed by its SHA-256, so that a truncated one is detected and rebuilt.
     """
@@ -267,7 +276,7 @@ def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage
     assert folder.tensors is not None
     # Where each tensor is stored; its values are no part of the graph.
     layout = [(name, one.file.relative_to(folder.root).as_posix(), *one[1:]) for name, one in folder.tensors.items()]
-    key = repr((GRAPH_VERSION, sorted(layout), sorted(config.items()), folder.pooling, weights))
+    key = repr((GRAPH_VERSION, sorted(layout), sorted(config.items()), folder.pooling, weights, integers))
     file = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.graph"
     try:
         content = file.read_bytes()
@@ -276,7 +285,7 @@ def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage
     graph, digest = content[:-32], content[-32:]
     if graph and hashlib.sha256(graph).digest() == digest:
         return graph
-    graph = _build_graph(folder, weights)
+    graph = _build_graph(folder, weights, integers)
     try:
         with replace_atomically(file) as unfinished:
             unfinished.write_bytes(graph + hashlib.sha256(graph).digest())
@@ -285,12 +294,14 @@ def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage
     return graph
 
 
-def _build_graph(folder: ModelFolder, weights: WeightStorage) -> bytes:
-    graph = _BertGraph(folder, weights)
+def _build_graph(folder: ModelFolder, weights: WeightStorage, integers: Integers | None) -> bytes:
+    graph = _BertGraph(folder, weights, integers)
     states = graph.add_embeddings()
     for layer in range(folder.layer_count):
         states = graph.add_layer(f"encoder.layer.{layer}.", states)
-    return graph.serialize(graph.add_pooling(states, folder.pooling))
+    if integers is not None:
+        return graph.serialize(graph.add_average(states), "average")
+    return graph.serialize(graph.add_pooling(states, folder.pooling), "sentence_embedding")
 
 
 class _BertGraph:
@@ -299,7 +310,7 @@ class _BertGraph:
     Each ``add`` method adds nodes and returns the name of the value that they compute.
     """
 
-    def __init__(self, folder: ModelFolder, weights: WeightStorage) -> None:
+    def __init__(self, folder: ModelFolder, weights: WeightStorage, integers: Integers | None) -> None:
         assert folder.tensors is not None
         self._tensors = folder.tensors
         self._weights = folder.weights
@@ -311,6 +322,8 @@ class _BertGraph:
         self._nodes: list[bytes] = []
         self._constants: dict[str, bytes] = {}
         self._weight_inputs: dict[str, bytes] | None = {} if weights == "inputs" else None
+        self._integers = integers
+        self._rounded: dict[str, tuple[str, str]] = {}
         self._shape = self._add_node("Shape", "input_ids")
         self._mask = self._add_node("Cast", "attention_mask", to=onnx.FLOAT)
         # 0 for tokens and -1e9 for padding, added to the attention scores of all heads and queries.
@@ -333,9 +346,12 @@ class _BertGraph:
             self._add_ints(0),
         )
         kinds = self._add_weight("embeddings.token_type_embeddings.weight")
-        first_kind = self._add_node("Slice", kinds, self._add_ints(0), self._add_ints(1), self._add_ints(0))
-        words = self._add_node("Gather", self._add_weight("embeddings.word_embeddings.weight"), "input_ids")
-        summed = self._add_node("Add", words, self._add_node("Add", positions, first_kind))
+        if self._integers is None:
+            kind = self._add_node("Slice", kinds, self._add_ints(0), self._add_ints(1), self._add_ints(0))
+        else:
+            kind = self._add_node("Gather", kinds, "token_type_ids")
+        words = self._add_weight("embeddings.word_embeddings.weight", rows="input_ids")
+        summed = self._add_node("Add", words, self._add_node("Add", positions, kind))
         return self._add_node("Reshape", self._add_layer_norm("embeddings", summed), self._flat_shape)
 
     def add_layer(self, prefix: str, states: str) -> str:
@@ -362,31 +378,65 @@ class _BertGraph:
         return self._add_node("Reshape", self._add_node("Transpose", mixed, perm=[0, 2, 1, 3]), self._flat_shape)
 
     def add_pooling(self, states: str, pooling: str) -> str:
-        states = self._add_node(
-            "Reshape", states, self._add_node("Concat", self._shape, self._add_ints(self._dims), axis=0)
-        )
         if pooling == "cls":
             # A scalar index selects one position and removes the axis.
-            vector = self._add_node("Gather", states, self._add_constant(np.int64(0)), axis=1)
+            vector = self._add_node("Gather", self._add_rows(states), self._add_constant(np.int64(0)), axis=1)
         else:
-            weights = self._add_node("Unsqueeze", self._mask, self._add_ints(2))
-            total = self._add_node("ReduceSum", self._add_node("Mul", states, weights), self._add_ints(1), keepdims=0)
-            vector = self._add_node("Div", total, self._add_node("ReduceSum", weights, self._add_ints(1), keepdims=0))
+            vector = self.add_average(states)
         length = self._add_node("ReduceL2", vector, self._add_ints(1), keepdims=1)
         return self._add_node("Div", vector, self._add_node("Max", length, self._add_scalar(1e-12)))
 
-    def serialize(self, output: str) -> bytes:
-        self._nodes.append(onnx.node("Identity", [output], ["sentence_embedding"]))
-        inputs = [onnx.value_info(name, onnx.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
+    def add_average(self, states: str) -> str:
+        weights = self._add_node("Unsqueeze", self._mask, self._add_ints(2))
+        weighted = self._add_node("Mul", self._add_rows(states), weights)
+        total, count = (
+            self._add_node("ReduceSum", part, self._add_ints(1), keepdims=0) for part in (weighted, weights)
+        )
+        return self._add_node("Div", total, count)
+
+    def _add_rows(self, states: str) -> str:
+        """Add the split of states into (batch, tokens, dims)."""
+        shape = self._add_node("Concat", self._shape, self._add_ints(self._dims), axis=0)
+        return self._add_node("Reshape", states, shape)
+
+    def serialize(self, result: str, output: str) -> bytes:
+        self._nodes.append(onnx.node("Identity", [result], [output]))
+        names = ["input_ids", "attention_mask", *([] if self._integers is None else ["token_type_ids"])]
+        inputs = [onnx.value_info(name, onnx.INT64, ["batch", "tokens"]) for name in names]
         inputs += (self._weight_inputs or {}).values()
-        outputs = [onnx.value_info("sentence_embedding", onnx.FLOAT, ["batch", self._dims])]
+        outputs = [onnx.value_info(output, onnx.FLOAT, ["batch", self._dims])]
         constants = self._constants.values()
-        return onnx.model(self._nodes, constants, inputs, outputs, opset=OPSET, ir_version=IR_VERSION)
+        domains = [] if self._integers is None else [onnx.MICROSOFT]
+        return onnx.model(self._nodes, constants, inputs, outputs, opset=OPSET, ir_version=IR_VERSION, domains=domains)
 
     def _add_dense(self, name: str, states: str) -> str:
-        return self._add_node(
-            "Gemm", states, self._add_weight(f"{name}.weight"), self._add_weight(f"{name}.bias"), transB=1
-        )
+        weight, bias = f"{name}.weight", self._add_weight(f"{name}.bias")
+        if self._integers is None or require_tensor(self._tensors, weight, self._weights).dtype != "I8":
+            return self._add_node("Gemm", states, self._add_weight(weight), bias, transB=1)
+        return self._add_node("Add", self._add_integer_product(weight, states), bias)
+
+    def _add_integer_product(self, weight: str, states: str) -> str:
+        """Add the product of rounded states with a matrix of int8, and of its scales."""
+        rounded, steps = self._rounded.get(states) or self._rounded.setdefault(states, self._add_rounding(states))
+        matrix, scales = self._add_reference(weight), self._add_weight(f"{weight}:scale")
+        zero = self._add_constant(np.uint8(128))
+        zeros = [zero]
+        if self._integers == "unsigned":
+            raised = self._add_node("Add", self._add_node("Cast", matrix, to=onnx.FLOAT), self._add_scalar(128))
+            matrix = self._add_node("Cast", raised, to=onnx.UINT8)
+            zeros.append(zero)
+        matrix = self._add_node("Transpose", matrix, perm=[1, 0])
+        operands = [rounded, matrix, self._add_scalar(1), scales, *zeros]
+        return self._add_node("Mul", self._add_node("MatMulIntegerToFloat", *operands, domain=onnx.MICROSOFT), steps)
+
+    def _add_rounding(self, states: str) -> tuple[str, str]:
+        """Add the rounding of each row to integers between -127 and 127, stored with 128 added, and its step."""
+        largest = self._add_node("ReduceMax", self._add_node("Abs", states), self._add_ints(1), keepdims=1)
+        steps = self._add_node("Div", largest, self._add_scalar(127))
+        steps = self._add_node("Max", steps, self._add_scalar(1e-12))
+        flat = self._add_node("Squeeze", steps, self._add_ints(1))
+        zeros = self._add_node("Expand", self._add_constant(np.uint8(128)), self._add_node("Shape", flat))
+        return self._add_node("QuantizeLinear", states, flat, zeros, axis=0), steps
 
     def _add_layer_norm(self, name: str, states: str) -> str:
         scale, shift = self._add_weight(f"{name}.LayerNorm.weight"), self._add_weight(f"{name}.LayerNorm.bias")
@@ -401,18 +451,29 @@ class _BertGraph:
         self._nodes.append(onnx.node(kind, inputs, [output], **attributes))
         return output
 
-    def _add_weight(self, name: str) -> str:
-        """Add a tensor by reference; half precision is converted to float32 when the model loads."""
+    def _add_weight(self, name: str, rows: str | None = None) -> str:
+        """Add a tensor, or `rows` of it, as float32; the runtime converts constants when it loads the graph."""
+        value = self._add_reference(name, rows)
+        kind = require_tensor(self._tensors, name, self._weights).dtype
+        if kind != "F32":
+            value = self._add_node("Cast", value, to=onnx.FLOAT)
+        if kind == "I8":
+            scales = self._add_node("Unsqueeze", self._add_reference(f"{name}:scale", rows), self._add_ints(-1))
+            value = self._add_node("Mul", value, scales)
+        return value
+
+    def _add_reference(self, name: str, rows: str | None = None) -> str:
+        """Add a tensor, or `rows` of it, in its type."""
         tensor = require_tensor(self._tensors, name, self._weights)
-        kind = {"F32": onnx.FLOAT, "F16": onnx.FLOAT16, "BF16": onnx.BFLOAT16}.get(tensor.dtype)
+        kind = _TYPES.get(tensor.dtype)
         if kind is None:
-            raise ConfigError(f"{tensor.file}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
+            raise ConfigError(f"{tensor.file}: {name} is of type {tensor.dtype}, not one of {', '.join(_TYPES)}")
         if self._weight_inputs is not None:
             self._weight_inputs[name] = onnx.value_info(name, kind, tensor.shape)
         elif name not in self._constants:
             file = tensor.file.relative_to(self._root).as_posix()
             self._constants[name] = onnx.external_tensor(name, kind, tensor.shape, file, tensor.offset, tensor.length)
-        return name if kind == onnx.FLOAT else self._add_node("Cast", name, to=onnx.FLOAT)
+        return name if rows is None else self._add_node("Gather", name, rows)
 
     def _add_ints(self, *values: int) -> str:
         return self._add_constant(np.array(values, np.int64))
@@ -424,6 +485,9 @@ class _BertGraph:
         name = f"c{len(self._constants)}"
         self._constants[name] = onnx.tensor(name, value)
         return name
+
+
+_TYPES = {"F32": onnx.FLOAT, "F16": onnx.FLOAT16, "BF16": onnx.BFLOAT16, "I8": onnx.INT8}
 
 
 def count_heads(folder: ModelFolder) -> int:

@@ -17,7 +17,7 @@ __all__ = [
     "MEM0_MINILM_SHA256",
     "MEM0_RERANKER",
     "MINILM",
-    "MINILM_HALF_SHA256",
+    "MINILM_INT8_SHA256",
     "MINILM_SHA256",
     "compute_sha256",
     "find_base",
@@ -35,15 +35,15 @@ MEM0_RERANKER = "mem0-reranker"
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of ``model.safetensors`` on the hub."""
-MINILM_HALF_SHA256 = "5ba0032aefec27c763b2d9c8912eeec19529d4efdab9a71a9756e8056ba8f2e0"
-"""SHA-256 of the same weights in half precision, in the package mem0-models."""
-MEM0_MINILM_SHA256 = "ca200a0e5de71a2dd087fd9ac5b94cc9c05683db9ed39c822b34c78e078960ca"
+MINILM_INT8_SHA256 = "1ded4eacb9ef139a13e5f0088fecb49debd9ab684f9f443955019563d8827430"
+"""SHA-256 of the same weights with matrices in int8, in the package mem0-models."""
+MEM0_MINILM_SHA256 = "7e65a0c3ba2ab19e27265cfc88cfcc0429eaeb62b5b26999037692fe87334272"
 """SHA-256 of the layers of mem0-minilm in the package mem0-models."""
 
 _KNOWN_WEIGHTS = {
     (MINILM_SHA256,): MINILM,
-    (MINILM_HALF_SHA256,): MINILM,
-    (MEM0_MINILM_SHA256, MINILM_HALF_SHA256): MEM0_MINILM,
+    (MINILM_INT8_SHA256,): MINILM,
+    (MEM0_MINILM_SHA256, MINILM_INT8_SHA256): MEM0_MINILM,
 }
 
 MAX_CHARS_PER_TOKEN = 40

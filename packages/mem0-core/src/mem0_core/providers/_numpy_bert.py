@@ -18,7 +18,7 @@ from mem0_core._system.blas import use_one_blas_thread
 from mem0_core.errors import ConfigError
 from mem0_core.providers._bert import ModelFolder, TensorSpec, count_heads, map_files, read_activation, require_tensor
 
-__all__ = ["NumpyBert"]
+__all__ = ["NumpyBert", "load_dense"]
 
 Array = NDArray[np.float32]
 
@@ -31,8 +31,8 @@ _WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
 class NumpyBert:
     """A loaded BERT with pooling. Several threads may run it at the same time.
 
-    Weights in half precision are converted to float32 when they are loaded; only rows of used tokens are converted
-    of the word embeddings.
+    Weights of other types are converted to float32 when they are loaded; only rows of used tokens are converted of the
+    word embeddings.
 
     Args:
         keeps_layers: False converts the layers again in each call, one after the other: two thirds of the time for one
@@ -52,10 +52,6 @@ class NumpyBert:
         self._activate = _ACTIVATIONS[read_activation(folder)]
         self._embeddings = _Embeddings(_Weights(folder, "embeddings."))
         self._layers = list(self._load_layers(_Weights(folder, "encoder."))) if keeps_layers else []
-
-    def load_head(self, name: str) -> tuple[Array, Array]:
-        """Return the weight and the bias of a dense layer on top of the network."""
-        return _Weights(self._folder, name).dense(name)
 
     def _load_layers(self, weights: _Weights, *, reuses_memory: bool = False) -> Iterator[_Layer]:
         """Yield the layers; if memory is reused, each is valid until the next one."""
@@ -97,6 +93,11 @@ class NumpyBert:
         outer = _project(inner, *layer.outer)
         outer += states
         return _normalize(outer, *layer.outer_norm, self._epsilon)
+
+
+def load_dense(folder: ModelFolder, name: str) -> tuple[Array, Array]:
+    """Return the weight and the bias of a dense layer, such as one on top of the network."""
+    return _Weights(folder, name).dense(name)
 
 
 class _Weights:
@@ -202,6 +203,7 @@ def _widen_half(values: NDArray[np.float16], out: Array) -> None:
 class _Embeddings:
     def __init__(self, weights: _Weights) -> None:
         self._words = weights.stored(_WORD_EMBEDDINGS)
+        self._word_scales = weights.stored(f"{_WORD_EMBEDDINGS}:scale") if self._words.dtype == np.int8 else None
         self._positions = weights.load("embeddings.position_embeddings.weight")
         self._kinds = weights.load("embeddings.token_type_embeddings.weight")
         self.norm = weights.dense("embeddings.LayerNorm")
@@ -209,7 +211,10 @@ class _Embeddings:
     def look_up(self, ids: NDArray[np.int64], kinds: NDArray[np.int64] | None) -> Array:
         """Return the sum of the embeddings of words, positions and kinds: (batch * tokens, dims)."""
         kind = self._kinds[0] if kinds is None else self._kinds[kinds]
-        states: Array = widen(self._words[ids]) + (self._positions[: ids.shape[1]] + kind)
+        words: Array = widen(self._words[ids])
+        if self._word_scales is not None:
+            words *= self._word_scales[ids][..., None]
+        states: Array = words + (self._positions[: ids.shape[1]] + kind)
         return states.reshape(-1, states.shape[-1])
 
 

@@ -12,26 +12,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BFLOAT16", "FLOAT", "FLOAT16", "INT64", "external_tensor", "model", "node", "tensor", "value_info"]
+__all__ = [
+    "BFLOAT16",
+    "FLOAT",
+    "FLOAT16",
+    "INT8",
+    "INT32",
+    "INT64",
+    "MICROSOFT",
+    "UINT8",
+    "external_tensor",
+    "model",
+    "node",
+    "tensor",
+    "value_info",
+]
 
-FLOAT, INT64, FLOAT16, BFLOAT16 = 1, 7, 10, 16
+FLOAT, UINT8, INT8, INT32, INT64, FLOAT16, BFLOAT16 = 1, 2, 3, 6, 7, 10, 16
 """``TensorProto.DataType``."""
+MICROSOFT = "com.microsoft"
+"""The domain of onnxruntime's own operators, whose only version is 1."""
 
 _VARINT, _BYTES, _FIXED32 = 0, 2, 5  # wire types
 _EXTERNAL = 1  # TensorProto.DataLocation
 _ATTRIBUTE_FLOAT, _ATTRIBUTE_INT, _ATTRIBUTE_STRING, _ATTRIBUTE_INTS = 1, 2, 3, 7
-_DATA_TYPES = {np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64}
+_DATA_TYPES = {np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64, np.dtype(np.uint8): UINT8}
 
 
-def node(kind: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> bytes:
+def node(kind: str, inputs: Sequence[str], outputs: Sequence[str], *, domain: str = "", **attributes: Any) -> bytes:
     """Serialize a ``NodeProto``; attributes are integers, floats, strings or lists of integers."""
-    fields = [*_texts(1, inputs), *_texts(2, outputs), _bytes(4, kind.encode())]
+    fields = [*_texts(1, inputs), *_texts(2, outputs), _bytes(4, kind.encode()), *_texts(7, filter(None, [domain]))]
     fields += [_bytes(5, _attribute(name, value)) for name, value in attributes.items()]
     return b"".join(fields)
 
 
 def tensor(name: str, value: Any) -> bytes:
-    """Serialize an array of float32 or int64 as a ``TensorProto``."""
+    """Serialize an array of float32, int64 or uint8 as a ``TensorProto``."""
     array: NDArray[Any] = np.asarray(value)
     fields = [_int(1, size) for size in array.shape]
     fields += [_int(2, _DATA_TYPES[array.dtype]), _bytes(8, name.encode())]
@@ -63,12 +79,15 @@ def model(
     *,
     opset: int,
     ir_version: int,
+    domains: Iterable[str] = (),
 ) -> bytes:
-    """Serialize a ``ModelProto`` with one graph."""
+    """Serialize a ``ModelProto`` with one graph; `domains` are those of operators outside the standard."""
     parts = ((1, nodes), (5, initializers), (11, inputs), (12, outputs))
     graph = [_bytes(field, message) for field, messages in parts for message in messages]
     graph.append(_bytes(2, b"bert"))
-    return _int(1, ir_version) + _bytes(7, b"".join(graph)) + _bytes(8, _bytes(1, b"") + _int(2, opset))
+    versions = {"": opset, **dict.fromkeys(domains, 1)}
+    opsets = [_bytes(8, _bytes(1, domain.encode()) + _int(2, version)) for domain, version in versions.items()]
+    return b"".join([_int(1, ir_version), _bytes(7, b"".join(graph)), *opsets])
 
 
 def _attribute(name: str, value: Any) -> bytes:

@@ -97,6 +97,7 @@ class _OpenVinoRuntime:
             "NUM_STREAMS": 1,
             "INFERENCE_NUM_THREADS": 1,
             "ENABLE_CPU_PINNING": False,  # it would pin all to the same processor
+            "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # matrices of int8 are converted, states are not rounded
         }
         self.inputs = {value.get_any_name() for value in self._network.inputs}
         self.outputs = [value.get_any_name() for value in self._network.outputs]
@@ -156,7 +157,7 @@ def _map_weights(network: Any, folder: ModelFolder) -> Mapping[Path, mmap.mmap]:
     """
     assert folder.tensors is not None
     openvino = import_extra("openvino", "openvino")
-    kinds = {"F32": (np.float32, "f32"), "F16": (np.float16, "f16"), "BF16": (np.uint16, "bf16")}
+    kinds = {"F32": (np.float32, "f32"), "F16": (np.float16, "f16"), "BF16": (np.uint16, "bf16"), "I8": (np.int8, "i8")}
     mappings = map_files(folder, mmap.ACCESS_COPY)
     for parameter in network.get_parameters():
         tensor = folder.tensors.get(parameter.output(0).get_any_name())
