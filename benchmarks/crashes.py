@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.faults.cancellation import COROUTINES, CancellationMatrix
 from benchmarks.faults.injector import Fault
-from benchmarks.faults.matrix import SQLiteMatrix, VerbReport, rotate, scratch_folder
+from benchmarks.faults.matrix import MEMORY_FOLDER, SQLiteMatrix, VerbReport, rotate, scratch_folder
 from benchmarks.faults.postgres_matrix import SERVER_VERBS, PostgresMatrix
 from benchmarks.faults.verbs import VERBS
 from benchmarks.plan import Plan
@@ -68,7 +68,7 @@ def measure(plan: Plan) -> Report:
 
 def _measure_server(report: Report, choose: Callable[[int], Sequence[int]]) -> None:
     try:
-        with temporary_server() as server, scratch_folder() as folder:
+        with temporary_server(MEMORY_FOLDER) as server, scratch_folder() as folder:
             matrix = PostgresMatrix(folder, server)
             for fault, title in _SERVER_FAULTS.items():
                 _measure_fault(report, matrix, fault, f"PostgreSQL, {title}", choose, verbs=SERVER_VERBS)

@@ -14,7 +14,7 @@ from typing import cast
 
 from benchmarks.faults.cancellation import COROUTINES, CancellationMatrix
 from benchmarks.faults.injector import Fault
-from benchmarks.faults.matrix import SQLiteMatrix, rotate, scratch_folder
+from benchmarks.faults.matrix import MEMORY_FOLDER, SQLiteMatrix, rotate, scratch_folder
 from benchmarks.faults.postgres_matrix import SERVER_VERBS, PostgresMatrix
 from benchmarks.faults.verbs import VERBS
 from tests.services.postgres_server import PostgresUnavailable, temporary_server
@@ -27,7 +27,7 @@ def open_matrix(store: str, fault: str) -> Iterator[SQLiteMatrix]:
     """Build the base state of a store in a scratch folder."""
     with scratch_folder() as folder:
         if store == "postgres":
-            with temporary_server() as server:
+            with temporary_server(MEMORY_FOLDER) as server:
                 yield PostgresMatrix(folder, server)
         elif fault == "cancel":
             yield CancellationMatrix(folder)

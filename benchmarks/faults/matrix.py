@@ -3,7 +3,8 @@
 A process that ends in the middle of a call, as after ``kill -9``, leaves its files as they are: nothing is flushed,
 closed or rolled back. So the call runs once, and its files are copied at the chosen boundaries (`Recorder`). With
 `kills`, each abort is a process of its own that really ends. Another process then opens the store, runs `doctor`, and
-reads every table. Copies that SQLite recovers to the same bytes are examined once. All processes are forked from one
+reads every table. Copies that SQLite recovers to the same bytes, and stores with equal tables that failed calls leave,
+are examined once. All processes are forked from one
 that has imported everything.
 """
 
@@ -13,6 +14,7 @@ import dataclasses
 import json
 import os
 import shutil
+import sqlite3
 import tempfile
 import traceback
 from collections import Counter
@@ -24,13 +26,22 @@ from pathlib import Path
 from benchmarks.faults.injector import KILLED, Fault, Injector, Recorder
 from benchmarks.faults.python_files import watch_files, watch_statements
 from benchmarks.faults.sqlite_vfs import watch_sqlite
-from benchmarks.faults.states import Examined, examine, list_exposed, recovered_digest
+from benchmarks.faults.states import (
+    Examined,
+    digest,
+    digest_words,
+    examine,
+    list_exposed,
+    list_files,
+    recovered_digest,
+)
 from benchmarks.faults.verbs import Place, Verb, build_base, open_place
 from mem0_core import Mem0Error
 
 __all__ = [
     "ACKNOWLEDGED",
     "COMPLETE",
+    "MEMORY_FOLDER",
     "REFUSED",
     "SQLiteMatrix",
     "VerbReport",
@@ -46,6 +57,8 @@ COMPLETE = 78
 """Exit status of a process whose call returned."""
 REFUSED = 79
 """Exit status of a process whose call raised an error of the library."""
+MEMORY_FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Folder of files in memory, if the system has one."""
 
 
 @dataclass(slots=True)
@@ -73,6 +86,7 @@ class SQLiteMatrix:
     def __init__(self, folder: Path, *, kills: bool = False) -> None:
         self.folder, self.kills = folder, kills
         self.injector = Injector()
+        self._examined: dict[tuple[object, ...], Examined] = {}
         watch_files(self.injector)
         watch_statements(self.injector)
         self.sees_pages = watch_sqlite(self.injector)
@@ -194,7 +208,7 @@ class SQLiteMatrix:
         status = run_in_fork(run, is_quiet=True)
         if status not in (COMPLETE, KILLED if fault in ("kill", "torn") else REFUSED):
             return Examined(error=f"the call failed with status {status}")
-        found = self._look(verb, place, repeats=self._repeats(verb, at))
+        found = self._look_once(verb, place, repeats=self._repeats(verb, at))
         return dataclasses.replace(found, is_acknowledged=status == COMPLETE)
 
     def _repeats(self, verb: Verb, at: int) -> bool:
@@ -223,6 +237,22 @@ class SQLiteMatrix:
 
     def _new_recorder(self, place: Place, states: Path, chosen: frozenset[int]) -> Recorder:
         return Recorder(place.folder, states, chosen)
+
+    def _look_once(self, verb: Verb, place: Place, *, repeats: bool) -> Examined:
+        """Examine a place; one with the rows and files of an earlier one, apart from random ids and times, is known."""
+        shown = (verb.name, repeats, self._digest(place), *list_files(place.folder))
+        if shown not in self._examined:
+            self._examined[shown] = self._look(verb, place, repeats=repeats)
+            return self._examined[shown]
+        return dataclasses.replace(self._examined[shown], exposed=list_exposed(place.folder))
+
+    def _digest(self, place: Place) -> object:
+        """Return a digest of all tables of a copy, as reading a database changes its files."""
+        copy = self._copy(place, "digested")
+        try:
+            return digest(copy), digest_words(copy.database)
+        except sqlite3.Error:
+            return object()  # equal to no other
 
     def _look(self, verb: Verb, place: Place, *, repeats: bool) -> Examined:
         """Examine the place that an abort left; then repeat the call, if asked."""
@@ -291,6 +321,5 @@ def rotate(count: int, share: int, turn: int) -> list[int]:
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Create a folder in memory if the system has one, else in the temporary folder."""
-    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="mem0-faults-", dir=parent, ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="mem0-faults-", dir=MEMORY_FOLDER, ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -24,15 +24,7 @@ from benchmarks.faults.injector import KILLED, Fault, Injector, Recorder, digest
 from benchmarks.faults.matrix import COMPLETE, REFUSED, SQLiteMatrix, call_verb, run_in_fork
 from benchmarks.faults.postgres_driver import watch_driver
 from benchmarks.faults.python_files import watch_files
-from benchmarks.faults.states import (
-    Examined,
-    connect_reader,
-    digest,
-    digest_server,
-    examine,
-    list_exposed,
-    list_files,
-)
+from benchmarks.faults.states import Examined, connect_reader, digest, digest_server, examine
 from benchmarks.faults.verbs import VERBS, Place, Verb, build_base
 from mem0_core import Mem0Error
 from tests.services.postgres_server import PostgresServer
@@ -116,13 +108,8 @@ class PostgresMatrix(SQLiteMatrix):
             found, is_acknowledged=status == COMPLETE, is_refused="nothing is written" in message
         )
 
-    def _look_once(self, verb: Verb, place: Place, *, repeats: bool) -> Examined:
-        """Examine a place; one with the rows and files of an earlier one, apart from random ids and times, is known."""
-        shown = (verb.name, repeats, digest(place), *list_files(place.folder))
-        if shown not in self._examined:
-            self._examined[shown] = self._look(verb, place, repeats=repeats)
-            return self._examined[shown]
-        return dataclasses.replace(self._examined[shown], exposed=list_exposed(place.folder))
+    def _digest(self, place: Place) -> object:
+        return digest(place)
 
     def _kill(self, verb: Verb, place: Place, at: int) -> tuple[int, str]:
         def run() -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "connect_reader",
     "digest",
     "digest_server",
+    "digest_words",
     "dump",
     "dump_server",
     "examine",
@@ -151,6 +152,17 @@ def dump(database: Path) -> list[str]:
     """Return all rows of a file as lines."""
     with closing(sqlite3.connect(database)) as db:
         return _mask_lines(f"{table} {row!r}" for table, row in _rows(db))
+
+
+def digest_words(database: Path) -> str:
+    """Return a digest of the index of words, which `dump` leaves out as equal texts can have different ones."""
+    found = hashlib.blake2b()
+    with closing(sqlite3.connect(database)) as db:
+        for (table,) in db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'words\\_%' ESCAPE '\\' ORDER BY name"
+        ).fetchall():
+            found.update(repr(db.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()).encode())
+    return found.hexdigest()
 
 
 def _mask_lines(lines: Iterable[str]) -> list[str]:

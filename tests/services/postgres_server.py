@@ -166,9 +166,13 @@ def postgres_url() -> Iterator[str]:
 
 
 @contextmanager
-def temporary_server() -> Iterator[PostgresServer]:
-    """Run a server in its own folder; pytest's is closed to the other user that a server of root runs as."""
-    temporary = tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True)
+def temporary_server(parent: str | None = None) -> Iterator[PostgresServer]:
+    """Run a server in its own folder; pytest's is closed to the other user that a server of root runs as.
+
+    Args:
+        parent: folder of its folder, such as one in memory; by default that of temporary files.
+    """
+    temporary = tempfile.TemporaryDirectory(prefix="pg-", dir=parent, ignore_cleanup_errors=True)
     with temporary as folder, PostgresServer(Path(folder) / "data") as server:
         yield server
 
