@@ -320,7 +320,7 @@ class Database:
         except self._psycopg.Error as error:
             doing = {"write": "write to", "open": "open"}.get(kind, "read")
             state = getattr(error, "sqlstate", None) or ""
-            advice = _TIMEOUT_ADVICE.get(state, "")
+            advice = _ADVICE.get(state, "")
             if kind == "open" and not state:  # no server has answered
                 advice = "; start the server, or correct the URL of the store"
             reason = " ".join(str(error).split())
@@ -362,8 +362,10 @@ _SESSION_SQL = (
 _TIMELINE_SQL = "CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
 """The timeline of a primary. A promoted standby begins a new one, and numbers transactions as the old primary did."""
 
-_TIMEOUT_ADVICE = {
+_ADVICE = {
     "57014": "; nothing is written: raise statement_timeout of the store, or narrow the call",
+    "25006": "; nothing is written: the server is a standby or read-only, and answers searches and exports; give the"
+    " store the URL of the primary, or of all servers with target_session_attrs=read-write",
     "55P03": "; nothing is written: another writer holds the lock; repeat the call, or raise lock_timeout of the store",
 }
 """Next step, by SQLSTATE: query_canceled and lock_not_available."""
