@@ -25,7 +25,7 @@ from mem0_core.domain.records import ByQueryResult, FeedbackDict, MemoryDict, Re
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.domain.trust import parse_source
 from mem0_core.errors import InputError, NotFoundError, StoreError
-from mem0_core.flow import Flow, call_all, defer, do
+from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.language.messages import check_metadata
 
@@ -176,8 +176,9 @@ class UpdateApi(MemoryRuntime):
         from mem0_core.llm.replies import read_citations
 
         owner = scope_or_all(ids)
-        cited = yield from call_all(*(defer(self._store.get, one) for one in read_citations(answer, citations)))
-        owned = [item.id for item in cited if item is not None and (owner is None or owner.contains(item.scope))]
+        cited = read_citations(answer, citations)
+        items = yield from do(self._store.get_many, cited)
+        owned = [id for id in cited if id in items and (owner is None or owner.contains(items[id].scope))]
         if owned:
             yield from do(self._store.mark, owned, useful=1)
         return owned

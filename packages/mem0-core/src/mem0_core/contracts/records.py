@@ -58,6 +58,13 @@ class RecordsContract(StoreContract):
         assert found.seq > 0
         assert found == MemoryItem(**{**item_fields(item), "seq": found.seq})
 
+    def test_memories_are_read_together_by_id_without_unknown_ones(self, store: MemoryStore) -> None:
+        (first,) = self.add(store, "Likes pizza.")
+        (others,) = self.add(store, "Likes opera.", scope=BOB)
+        found = store.get_many([others.id, "nope", first.id, others.id])
+        assert found == {first.id: store.get(first.id), others.id: store.get(others.id)}
+        assert store.get_many([]) == {}
+
     def test_an_unknown_id_is_none(self, store: MemoryStore) -> None:
         assert store.get("nope") is None
 

@@ -217,6 +217,10 @@ class MemoryRecords(Protocol):
         """Return a memory, or None."""
         ...
 
+    def get_many(self, memory_ids: Sequence[str]) -> dict[str, MemoryItem]:
+        """Return the existing memories among `memory_ids`, by id, in one read."""
+        ...
+
     def row(self, memory_id: str) -> int | None:
         """Return the row of a memory, or None."""
         ...

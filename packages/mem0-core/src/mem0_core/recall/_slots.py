@@ -138,15 +138,14 @@ class SlotReader:
 
     def _read_items(self, ids: Sequence[str]) -> Flow[dict[str, MemoryItem]]:
         """Return memories by id, without those that the search may not find."""
-        items: dict[str, MemoryItem] = {}
-        search = self._search
-        for memory_id in ids:
-            item = yield from do(self._ports.store.get, memory_id)
-            if item is None or is_expired(item, search.request.today):
-                continue
-            if item.row is None or search.filter_rows([item.row]):
-                items[memory_id] = item
-        return items
+        found, search = (yield from do(self._ports.store.get_many, ids)), self._search
+        return {
+            id: item
+            for id in ids
+            if (item := found.get(id)) is not None
+            and not is_expired(item, search.request.today)
+            and (item.row is None or search.filter_rows([item.row]))
+        }
 
     def read_memories(self, slots: Sequence[str]) -> Flow[list[SlotMemory]]:
         """Return the newest memories that make statements about some slots, by their keys."""

@@ -39,7 +39,6 @@ _MAX_DEPTH = 12
 _VAGUE_SCORE = 0.3  # of the neighbors of a start, for a question that asks for no relation
 _MAX_NAMED_VALUES = 50  # ends among which the value that a question names is looked for
 _MAX_EDGES_PER_NODE = 4  # a drawing has up to this many times as many relations as nodes
-_MAX_SINGLE_READS = 100  # memories that are read one by one
 _MAX_SIMILAR = 256  # nodes or relations that one SIMILAR finds
 
 
@@ -386,7 +385,7 @@ def build_drawing(
         title=f"Memory of {', '.join(scope.ids.values())}",
         relations=relations,
         types=types,
-        memories=(yield from _load_evidence(ports, relations, scope)),
+        memories=(yield from _load_evidence(ports, relations)),
         marked=[adjacency.names[vertex] for vertex in starts],
         omitted_count=omitted_count,
     )
@@ -412,17 +411,10 @@ def _choose_edges(
     return edges, len(vertices) - len(drawn)
 
 
-def _load_evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) -> Flow[dict[str, MemoryItem]]:
-    """Read the memories that support some relations, by id: one by one if they are few, else all of the scope."""
-    ids = list(dict.fromkeys(memory for relation in relations for memory in relation.memories))
-    if len(ids) > _MAX_SINGLE_READS:
-        return {item.id: item for item in (yield from do(ports.store.list_memories, scope))}
-    found: dict[str, MemoryItem] = {}
-    for memory in ids:
-        item = yield from do(ports.store.get, memory)
-        if item is not None:
-            found[memory] = item
-    return found
+def _load_evidence(ports: Ports, relations: Sequence[Relation]) -> Flow[dict[str, MemoryItem]]:
+    """Read the memories that support some relations, by id."""
+    ids = dict.fromkeys(memory for relation in relations for memory in relation.memories)
+    return (yield from do(ports.store.get_many, list(ids)))
 
 
 # --- the store ---------------------------------------------------------------------------------------------------

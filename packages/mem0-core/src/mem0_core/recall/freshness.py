@@ -43,8 +43,7 @@ class RecallStamp:
 
     def is_current(self, store: Any) -> Flow[bool]:
         """Return True if none of the memories was deleted or changed."""
-        for id, known in self.hashes.items():
-            item = yield from do(store.get, id)
-            if item is None or (known is not None and item.hash != known):
-                return False
-        return True
+        if not self.hashes:
+            return True
+        found = yield from do(store.get_many, list(self.hashes))
+        return all(id in found and known in (None, found[id].hash) for id, known in self.hashes.items())

@@ -312,6 +312,9 @@ class MinimalMemoryStore:
     def get(self, memory_id: str) -> MemoryItem | None:
         return self._open().get(memory_id)
 
+    def get_many(self, memory_ids: Sequence[str]) -> dict[str, MemoryItem]:
+        return {id: item for id in dict.fromkeys(memory_ids) if (item := self.get(id)) is not None}
+
     def row(self, memory_id: str) -> int | None:
         item = self.get(memory_id)
         return None if item is None else item.row

@@ -350,6 +350,11 @@ class SqlStore(SqlVectors):
         return found[0][1] if found else None
 
     @read_method
+    def get_many(self, memory_ids: Sequence[str]) -> Steps[dict[str, MemoryItem]]:
+        where, values = self._dialect.among("id", list(dict.fromkeys(memory_ids)), "text")
+        return {item.id: item for _, item in (yield from self._select(f"WHERE {where}", values))}
+
+    @read_method
     def row(self, memory_id: str) -> Steps[int | None]:
         found = yield from fetch_rows("SELECT row FROM memories WHERE id = ?", (memory_id,))
         return int(found[0][0]) if found else None
