@@ -452,7 +452,9 @@ class _Server:
         body = getattr(error, "body", None)
         if isinstance(body, str) and body not in reason:
             reason += f": {self.redact_key(body)[:300]}"  # LM Studio sends errors as plain strings
-        if isinstance(error, self._openai.APIConnectionError) and error.__cause__:
+        if isinstance(error, self._openai.APITimeoutError):
+            reason += f" after {self._settings['timeout']} seconds; raise timeout, or check that the server answers"
+        elif isinstance(error, self._openai.APIConnectionError) and error.__cause__:
             reason += f" ({self.redact_key(str(error.__cause__))}); start the server, or correct base_url"
         if getattr(error, "status_code", None) == 404 and not urlsplit(self.url).path.strip("/"):
             reason += " (most servers expect a base_url that ends in /v1)"
