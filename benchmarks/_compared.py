@@ -5,6 +5,7 @@ The program runs with the packages of its commit on the path, so it uses the pub
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -17,7 +18,7 @@ from mem0_core.testing import HashEmbedder
 
 __all__ = ["WORKLOADS"]
 
-WORKLOADS = ("search", "search by mem0", "search after an add", "add of two", "first search")
+WORKLOADS = ("search", "search by mem0", "search after an add", "add of two", "first search", "turn of an agent")
 BLOCK = 20  # calls between two turns of the other commit
 
 
@@ -46,6 +47,7 @@ def _time(call: Callable[[], object]) -> float:
 def _calls(name: str, memory: Memory, given: dict[str, Any], folder: Path) -> Iterator[Callable[[], object]]:
     """Yield the calls of a workload without end; no question is asked twice."""
     users, questions = list(given["memories"]), given["questions"]
+    agent = _make_agent(memory) if name == "turn of an agent" else None
     for number in range(sys.maxsize):
         user, question = users[number % len(users)], f"{questions[number % len(questions)]} ({number})"
         options: dict[str, Any] = {"user_id": user, "limit": 10}
@@ -55,12 +57,28 @@ def _calls(name: str, memory: Memory, given: dict[str, Any], folder: Path) -> It
             texts = [{"role": "user", "content": f"{name} {number}: {text}"} for text in (question, questions[-1])]
             yield lambda texts=texts, user=user: memory.add(texts, user_id=user, infer=False)  # type: ignore[misc]
             continue
+        if agent is not None:
+            turn = {"messages": question}, {"configurable": {"user_id": user}}
+            yield lambda turn=turn: agent.invoke(*turn)  # type: ignore[misc]
+            memory.flush()
+            continue
         if name == "first search":
             yield lambda question=question, options=options: _search_first(folder, question, options)  # type: ignore[misc]
             continue
         if name == "search after an add":
             memory.add(f"Note {number}.", user_id=user, infer=False)
         yield lambda question=question, options=options: memory.search(question, **options)  # type: ignore[misc]
+
+
+def _make_agent(memory: Memory) -> Any:
+    from langchain.agents import create_agent
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+
+    from mem0_langchain import MemoryMiddleware
+
+    model = GenericFakeChatModel(messages=itertools.cycle([AIMessage("Noted.")]))
+    return create_agent(model, middleware=[MemoryMiddleware(memory)])
 
 
 def _search_first(folder: Path, question: str, options: dict[str, Any]) -> None:
