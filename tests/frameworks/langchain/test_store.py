@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from enum import Enum
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime, tool
@@ -580,6 +582,18 @@ def test_what_has_expired_is_not_returned_before_it_is_swept_and_can_be_put_agai
     ours.put(ANA, "tea", {"text": "mint tea"})
     assert [item.value for item in ours.search(ANA, query="tea")] == [{"text": "mint tea"}]
     assert ours.sweep_ttl() == 1
+
+
+@pytest.mark.parametrize("minutes", [np.int64(60), np.float32(60), Fraction(60)])
+def test_a_time_to_live_is_any_finite_number(ours: Mem0Store, minutes: Any) -> None:
+    ours.put(ANA, "tea", {"text": "green tea"}, ttl=minutes)
+    assert ours.get(ANA, "tea") is not None
+
+
+@pytest.mark.parametrize("minutes", [-1, float("inf"), float("nan"), "60"])
+def test_a_time_to_live_that_never_ends_or_is_no_number_is_refused(ours: Mem0Store, minutes: Any) -> None:
+    with pytest.raises(InputError, match="ttl must be a number of minutes"):
+        ours.batch([PutOp(ANA, "tea", {"text": "green tea"}, ttl=minutes)])
 
 
 def test_a_value_that_is_missing_or_no_number_is_neither_more_nor_less(ours: Mem0Store) -> None:

@@ -9,7 +9,13 @@ from typing import Any, Literal
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    AgentState,
+    ModelFallbackMiddleware,
+    ModelRetryMiddleware,
+    hook_config,
+)
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -108,6 +114,25 @@ def test_a_model_that_is_asked_again_sees_the_memories_again(memory: Memory, mod
     run(agent, "Which tea do I drink?", mode)
     assert [shown(system) for system in model.systems] == [["I drink green tea."]] * 3
     assert known(memory)[1:] == ["Which tea do I drink?", "Noted."]
+
+
+class Corrector(AgentMiddleware[Any, Any]):
+    """Sends the first answer back, as guards of structured answers do."""
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
+        if len(state["messages"]) > 2:
+            return None
+        return {"messages": [HumanMessage("I want the answer as one line.")], "jump_to": "model"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_correction_that_a_program_asks_for_is_not_what_the_user_said(memory: Memory, mode: Mode) -> None:
+    agent = create_agent(Chatbot(), middleware=[remembering(memory), Corrector()], checkpointer=InMemorySaver())
+    result = run(agent, "I drink green tea.", mode)
+    assert len(result["messages"]) == 4
+    run(agent, "I live in Oslo.", mode)
+    assert [text for text in known(memory) if text != "Noted."] == ["I drink green tea.", "I live in Oslo."]
 
 
 @pytest.mark.parametrize("mode", MODES)

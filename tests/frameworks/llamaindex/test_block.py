@@ -17,7 +17,7 @@ from llama_index.core.memory import Memory as LlamaIndexMemory
 from llama_index.core.memory import StaticMemoryBlock
 from llama_index.core.workflow import Context
 
-from mem0_core import ConfigError, ScopeError, StoreError
+from mem0_core import ConfigError, InputError, ScopeError, StoreError
 from mem0_llamaindex import Mem0MemoryBlock, WriteThroughMemory
 
 from .conftest import Counted
@@ -153,6 +153,29 @@ async def test_a_session_is_withdrawn_by_its_source(counted: Counted) -> None:
     assert await counted.texts(user_id="maya") == ["I swim on monday.", "Noted.", "I swim on friday."]
     await counted.memory.aretract("chat:monday", user_id="maya")
     assert await counted.texts(user_id="maya") == ["Noted.", "I swim on friday."]
+
+
+async def test_a_session_that_cannot_name_a_source_is_refused_by_its_name(counted: Counted) -> None:
+    memory = with_block(counted, WriteThroughMemory, session_id="mon\0day")
+    with pytest.raises(InputError, match=r"^session_id 'mon\\x00day' .*; give the memory another session_id$"):
+        await memory.aput_messages([user("I swim."), assistant("Noted.")])
+
+
+async def test_a_turn_that_waited_shows_no_memory_that_has_changed(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (added,) = counted.memory.add("My boat is in Porto.", user_id="maya")["results"]
+    memory = with_block(counted)
+    await memory.aput(user("Where is my boat?"))
+    assert "Porto" in shown(await memory.aget())
+    monkeypatch.setattr("mem0_core.recall.freshness.FRESH_SECONDS", 0)
+    counted.taken()
+    assert "Porto" in shown(await memory.aget())
+    assert counted.taken()["recalls"] == 0  # checked, and not searched again
+    await counted.memory.aupdate(added["id"], "My boat is in Faro.")
+    assert "Faro" in shown(await memory.aget())
+    await counted.memory.adelete(added["id"])
+    assert "Faro" not in shown(await memory.aget())
 
 
 async def test_what_another_process_flushes_is_not_written_again(counted: Counted, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from llama_index.core.memory import InsertMethod
 from llama_index.core.schema import QueryBundle
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
-from mem0_core import AsyncMemory, ConfigError, InputError, Memory, ScopeError
+from mem0_core import ArgumentError, AsyncMemory, ConfigError, InputError, Memory, ScopeError
 from mem0_core.domain.secrets import reveal
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from mem0_llamaindex import Mem0Memory
@@ -80,7 +80,7 @@ def test_the_scope_does_not_change(core: Memory) -> None:
 
 
 def test_a_wrong_memory_or_config_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="must be a mem0_core"):
+    with pytest.raises(ArgumentError, match="must be a mem0_core"):
         Mem0Memory(object(), user_id="maya")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="embeder"):
         Mem0Memory.from_config({"path": str(tmp_path), "embeder": "hash"}, user_id="maya")

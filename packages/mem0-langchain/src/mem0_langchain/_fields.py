@@ -8,10 +8,9 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from mem0_core import Mem0Error, Memory, Scope
-from mem0_core.api.options import check_options
+from mem0_core.api.options import check_options, unwrap_memory
 from mem0_core.domain.suggestions import describe_field, describe_unknown, describe_value
 from mem0_core.errors import ArgumentError
-from mem0_langchain.convert import unwrap_memory
 from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = ["KnownFields", "OwnedFields"]

@@ -15,10 +15,11 @@ except ImportError as error:
 
 from mem0_core import ContextDict, InputError, Memory, Scope
 from mem0_core._system.boundary import convert_errors_of
+from mem0_core.api.options import unwrap_memory
 from mem0_core.language.prompt_data import quote_text
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 from mem0_langchain._fields import KnownFields
-from mem0_langchain.convert import read_messages, unwrap_memory
+from mem0_langchain.convert import read_messages
 from mem0_langchain.history import stamp_messages, to_langchain_messages
 from mem0_langchain.runs import to_ids
 

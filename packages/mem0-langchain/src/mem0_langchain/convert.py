@@ -15,7 +15,7 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 
-from mem0_core import ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, RelationDict, SearchResult
+from mem0_core import InputError, MemoryDict, RelationDict, SearchResult
 from mem0_core._system.boundary import convert_errors
 from mem0_core.domain.records import Triplet
 from mem0_core.domain.suggestions import describe_value
@@ -32,25 +32,10 @@ __all__ = [
     "read_messages",
     "relation_to_document",
     "to_mem0_messages",
-    "unwrap_memory",
 ]
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
 _IGNORED_BLOCK_TYPES = frozenset({"reasoning", "tool_call", "tool_call_chunk", "invalid_tool_call", "server_tool_call"})
-
-
-def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
-    """Return the `Memory` behind a `Memory` or `AsyncMemory`.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    inner = memory.memory if isinstance(memory, AsyncMemory) else memory
-    if not isinstance(inner, Memory):
-        raise ArgumentError(
-            f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
-        )
-    return inner
 
 
 # --- messages ----------------------------------------------------------------------------------------------------

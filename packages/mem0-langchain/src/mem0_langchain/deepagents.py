@@ -29,9 +29,9 @@ from deepagents.backends.utils import compile_grep_include_glob, perform_string_
 from langchain_core.runnables import ensure_config
 
 from mem0_core import AsyncMemory, InputError, LimitError, Memory, ModelError, Scope, StoreError
+from mem0_core.api.options import unwrap_memory
 from mem0_core.flow import Flow, arun, run
 from mem0_core.views import FileAccessError, MemoryFile, MemoryFiles
-from mem0_langchain.convert import unwrap_memory
 from mem0_langchain.runs import to_ids
 from mem0_langchain.scope import ScopeAddress, get_run_context
 

@@ -12,11 +12,10 @@ from langchain_core.vectorstores import VectorStore
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from mem0_core import AsyncMemory, Memory
-from mem0_core.api.options import check_constructor
+from mem0_core.api.options import check_constructor, unwrap_memory
 from mem0_core.domain.suggestions import check_list
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.views import ScopedDocument, ScopedDocuments
-from mem0_langchain.convert import unwrap_memory
 
 __all__ = ["Mem0VectorStore"]
 

@@ -13,9 +13,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from mem0_core import AsyncMemory, Memory, Scope
 from mem0_core._system.boundary import convert_errors_of
-from mem0_core.api.options import check_constructor
+from mem0_core.api.options import check_constructor, unwrap_memory
 from mem0_core.flow import Flow, arun, do, run
-from mem0_langchain.convert import to_mem0_messages, unwrap_memory
+from mem0_langchain.convert import to_mem0_messages
 from mem0_langchain.runs import to_ids
 
 __all__ = ["Mem0ChatMessageHistory", "stamp_messages", "to_langchain_messages"]

@@ -145,10 +145,10 @@ class TurnHooks:
 
 
 @contextmanager
-def report_in_metadata(block: RecalledBlock) -> Iterator[None]:
+def report_in_metadata(block: RecalledBlock | None) -> Iterator[None]:
     """Add the number of memories and tokens that are shown to the metadata of the model's run."""
     config = var_child_runnable_config.get()
-    if config is None or not block.text:
+    if config is None or block is None or not block.text:
         yield
         return
     metadata = dict(config.get("metadata") or {})

@@ -17,12 +17,12 @@ from pydantic import BaseModel, Field, create_model
 from pydantic_core import to_jsonable_python
 
 from mem0_core import AsyncMemory, ConfigError, InputError, Memory, NotFoundError, QueryError, Scope, ScopeError
-from mem0_core.api.options import check_call
+from mem0_core.api.options import check_call, unwrap_memory
 from mem0_core.domain.records import list_added
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.flow import Flow, do
 from mem0_core.language.prompt_data import escape_line
-from mem0_langchain.convert import extract_memories, unwrap_memory
+from mem0_langchain.convert import extract_memories
 from mem0_langchain.runs import to_ids
 from mem0_langchain.tools import MemoryTool, ToolResult, format_memory, refuse_unknown
 

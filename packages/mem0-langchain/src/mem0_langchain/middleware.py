@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -28,10 +28,10 @@ from mem0_core import (
     Scope,
     StoreError,
 )
-from mem0_core.api.options import check_constructor
-from mem0_core.flow import arun, run
+from mem0_core.api.options import check_constructor, unwrap_memory
+from mem0_core.flow import Flow, arun, do, run
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import extract_question, extract_shown_texts, unwrap_memory
+from mem0_langchain.convert import extract_question, extract_shown_texts
 from mem0_langchain.hooks import RecalledBlock, RecalledBlocks, RecallHook, RememberHook, TurnHooks, report_in_metadata
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
 from mem0_langchain.scope import ScopeAddress
@@ -76,9 +76,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     - **Remember**: the user's and the assistant's messages of the turn, once. Tool calls, tool results, system
       messages, structured output and recalled memories are left out. A message counts once by its id within its
       thread, however often the turn is replayed, and however many agents of a graph remember it. In an agent that a
-      tool runs, the human messages are tasks that a model wrote: they are not remembered. When the turn ends it is
-      stored durably, and a worker of the memory learns from it while the agent goes on (`flush` waits for that). A
-      crash in between loses nothing.
+      tool runs, the human messages are tasks that a model wrote: they are not remembered. Nor are human messages that
+      a middleware adds after an answer, to have it corrected. When the turn ends it is stored durably, and a worker of
+      the memory learns from it while the agent goes on (`flush` waits for that). A crash in between loses nothing.
     - A turn that fails midway (on a model error, for example) is remembered with the next turn of its thread, if the
       agent has a checkpointer.
 
@@ -188,26 +188,21 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall memories for this turn."""
-        turn, scope, request = self._begin_turn(state, runtime)
-        if request is not None:
-            try:
-                recalled = self._runs.context.invoke(request)
-            except _MEMORY_ERRORS as error:
-                self._report_failure("recall", turn, error, "the turn goes on without memories")
-            else:
-                self._set_recalled(turn, self._hooks.approve_recall(recalled, scope), runtime)
-        return self._state_update(turn)
+        return run(self._recall(state, runtime))
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall memories for this turn."""
+        return await arun(self._recall(state, runtime))
+
+    def _recall(self, state: AgentState[Any], runtime: Runtime[Any]) -> Flow[dict[str, Any]]:
         turn, scope, request = self._begin_turn(state, runtime)
         if request is not None:
             try:
-                recalled = await self._runs.context.ainvoke(request)
+                recalled = yield from do(self._runs.context.invoke, request)
             except _MEMORY_ERRORS as error:
                 self._report_failure("recall", turn, error, "the turn goes on without memories")
             else:
-                self._set_recalled(turn, await self._hooks.aapprove_recall(recalled, scope), runtime)
+                self._set_recalled(turn, (yield from do(self._hooks.approve_recall, recalled, scope)), runtime)
         return self._state_update(turn)
 
     def _begin_turn(
@@ -243,18 +238,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Add the recalled memories to the system message."""
-        block, again = self._find_block(request.state)
-        if again is not None:
-            try:
-                is_current = again.held is not None and run(again.held.stamp.is_current(self._memory.store))
-                recalled = None if is_current else self._runs.context.invoke(again.request)
-            except _MEMORY_ERRORS as error:
-                self._report_failure("recall", again.turn, error, "the turn goes on without memories")
-            else:
-                shown = recalled and self._hooks.approve_recall(recalled, again.scope)
-                block = self._keep_block(again, shown)
-        if block is None:
-            return handler(request)
+        block = run(self._find_block(request.state))
         with report_in_metadata(block):
             return handler(_show_block(request, block))
 
@@ -267,76 +251,60 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Awaitable[ModelResponse[Any]]:
         """Add the recalled memories to the system message."""
-        block, again = self._find_block(request.state)
-        return handler(request) if block is None and again is None else self._call_model(request, handler, block, again)
+        return self._call_model(request, handler)
 
     async def _call_model(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-        block: RecalledBlock | None,
-        again: _RepeatedRecall | None,
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        if again is not None:
-            try:
-                is_current = again.held is not None and await arun(again.held.stamp.is_current(self._memory.store))
-                recalled = None if is_current else await self._runs.context.ainvoke(again.request)
-            except _MEMORY_ERRORS as error:
-                self._report_failure("recall", again.turn, error, "the turn goes on without memories")
-            else:
-                shown = recalled and await self._hooks.aapprove_recall(recalled, again.scope)
-                block = self._keep_block(again, shown)
-        if block is None:
-            return await handler(request)
+        block = await arun(self._find_block(request.state))
         with report_in_metadata(block):
             return await handler(_show_block(request, block))
 
-    def _find_block(self, state: Mapping[str, Any]) -> tuple[RecalledBlock | None, _RepeatedRecall | None]:
-        """Return the text recalled for a turn, or the request to check it or recall it again.
+    def _find_block(self, state: Mapping[str, Any]) -> Flow[RecalledBlock | None]:
+        """Return the text recalled for a turn.
 
         A process that resumes a turn may not have its text; if the turn had to wait, its memories may have changed.
         """
         turn = self._current_turn(state)
         scope = turn_scope(turn)
         if turn is None or scope is None or not turn["key"]:
-            return None, None
-        block = self._blocks.get(turn["key"])
-        if block is not None and block.stamp.is_fresh:
-            return block, None
+            return None
+        held = self._blocks.get(turn["key"])
+        if held is not None and held.stamp.is_fresh:
+            return held
         request = self._build_recall_request(state["messages"], turn, scope)
-        return (block, None) if request is None else (None, _RepeatedRecall(turn, scope, request, block))
-
-    def _keep_block(self, again: _RepeatedRecall, recalled: ContextDict | None) -> RecalledBlock:
-        """Keep the text of a repeated recall, or the held one as checked now."""
-        if recalled is None:
-            assert again.held is not None
-            block = replace(again.held, stamp=again.held.stamp.renew())
+        if request is None:
+            return held
+        try:
+            is_current = held is not None and (yield from held.stamp.is_current(self._memory.store))
+            recalled = None if is_current else (yield from do(self._runs.context.invoke, request))
+        except _MEMORY_ERRORS as error:
+            self._report_failure("recall", turn, error, "the turn goes on without memories")
+            return None
+        if recalled is not None:
+            block = RecalledBlock.from_context((yield from do(self._hooks.approve_recall, recalled, scope)))
         else:
-            block = RecalledBlock.from_context(recalled)
-        self._blocks.add(block, again.turn["key"])
+            assert held is not None
+            block = replace(held, stamp=held.stamp.renew())
+        self._blocks.add(block, turn["key"])
         return block
 
     # --- remember --------------------------------------------------------------------------------------------------
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember this turn."""
-        proposed = self._build_remember_request(state, runtime)
-        request = proposed and self._hooks.approve_remember(proposed, _get_scope(proposed))
-        if request:
-            try:
-                result = self._runs.remember.invoke(request)
-            except _MEMORY_ERRORS as error:
-                return self._handle_remember_failure(state, error)
-            self._hooks.report_remember(runtime.stream_writer, self._name, request, result)
-        return self._finish(state)
+        return run(self._remember_turn(state, runtime))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember this turn."""
+        return await arun(self._remember_turn(state, runtime))
+
+    def _remember_turn(self, state: AgentState[Any], runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
         proposed = self._build_remember_request(state, runtime)
-        request = proposed and await self._hooks.aapprove_remember(proposed, _get_scope(proposed))
+        request = proposed and (yield from do(self._hooks.approve_remember, proposed, _get_scope(proposed)))
         if request:
             try:
-                result = await self._runs.remember.ainvoke(request)
+                result = yield from do(self._runs.remember.invoke, request)
             except _MEMORY_ERRORS as error:
                 return self._handle_remember_failure(state, error)
             self._hooks.report_remember(runtime.stream_writer, self._name, request, result)
@@ -358,7 +326,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             return None
         by_user = not is_run_by_tool(config) if self._user_input is None else self._user_input
         ids = identify_messages(history, config["configurable"].get("thread_id"))
-        messages = to_remembered_messages(new, ids[-len(new) :], by_user=by_user)
+        messages = to_remembered_messages(new, ids[-len(new) :], by_user=by_user, turn=turn)
         if not messages:
             return None
         # A turn that another middleware ended before this one saw it has no scope yet.
@@ -393,21 +361,12 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
 
 
-class _RepeatedRecall(NamedTuple):
-    """A recall for a turn that goes on after a break; `held` is its former text, in the same process."""
-
-    turn: TurnState
-    scope: Scope
-    request: dict[str, Any]
-    held: RecalledBlock | None
-
-
 def _get_scope(request: Mapping[str, Any]) -> Scope:
     return Scope(**{axis: request.get(axis) for axis in ("user_id", "agent_id", "run_id")})
 
 
-def _show_block(request: ModelRequest[Any], block: RecalledBlock) -> ModelRequest[Any]:
-    if not block.text:
+def _show_block(request: ModelRequest[Any], block: RecalledBlock | None) -> ModelRequest[Any]:
+    if block is None or not block.text:
         return request
     return request.override(system_message=_append_to_system(request.system_message, block.text))
 

@@ -14,7 +14,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.constants import TAG_NOSTREAM
 
 from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, Scope
-from mem0_langchain.convert import unwrap_memory
+from mem0_core.api.options import unwrap_memory
 
 __all__ = ["MemoryRuns", "build_recall_request", "build_remember_request", "langsmith_params", "to_ids"]
 

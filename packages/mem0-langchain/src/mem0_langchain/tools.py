@@ -15,14 +15,14 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field
 
 from mem0_core import AnswerDict, ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
-from mem0_core.api.options import check_call
+from mem0_core.api.options import check_call, unwrap_memory
 from mem0_core.domain.records import list_added
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.language.prompt_data import encode_data, escape_line
 from mem0_core.llm.prompts import memory_line
 from mem0_langchain._fields import OwnedFields
-from mem0_langchain.convert import extract_memories, unwrap_memory
+from mem0_langchain.convert import extract_memories
 from mem0_langchain.runs import build_recall_request, to_ids
 
 __all__ = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from mem0_core import Scope
 from mem0_core.language.messages import is_structured_output
@@ -103,20 +103,39 @@ def identify_messages(messages: Sequence[BaseMessage], thread: object) -> list[s
 
 
 def to_remembered_messages(
-    messages: Sequence[BaseMessage], ids: Sequence[str | None], *, by_user: bool
+    messages: Sequence[BaseMessage], ids: Sequence[str | None], *, by_user: bool, turn: TurnState | None = None
 ) -> list[dict[str, Any]]:
-    """Convert messages to those that `Memory.add` takes, without structured output.
+    """Convert messages to those that `Memory.add` takes, without structured output and instructions of programs.
 
     Args:
         ids: the id of each message.
         by_user: False leaves out the human messages, which are tasks that another agent wrote.
+        turn: the turn of the messages, if it is known where the user's input ended.
     """
+    instructions = _find_instructions(messages, turn)
     said = [
-        (message, id)
-        for message, id in zip(messages, ids, strict=True)
-        if (by_user if is_from_user(message) else not is_structured_output(str(message.text)))
+        index
+        for index, message in enumerate(messages)
+        if (by_user and index not in instructions and is_from_user(message))
+        or not (is_from_user(message) or is_structured_output(str(message.text)))
     ]
-    return to_mem0_messages([message for message, _ in said], ids=[id for _, id in said])
+    return to_mem0_messages([messages[index] for index in said], ids=[ids[index] for index in said])
+
+
+def _find_instructions(messages: Sequence[BaseMessage], turn: TurnState | None) -> set[int]:
+    """Return the indexes of human messages that follow an answer within the run: a program asks to correct it."""
+    start = None if turn is None or not turn["last_seen"] else _index_after(messages, turn["last_seen"])
+    if start is None:
+        return set()
+    return {
+        index
+        for index in range(start + 1, len(messages))
+        if is_from_user(messages[index]) and _is_answer(messages[index - 1])
+    }
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not message.tool_calls
 
 
 def is_run_by_tool(config: Mapping[str, Any]) -> bool:

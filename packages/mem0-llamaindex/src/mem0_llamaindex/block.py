@@ -8,7 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -17,10 +17,13 @@ from llama_index.core.prompts import RichPromptTemplate
 from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
 from sqlalchemy.engine import make_url
 
-from mem0_core import AsyncMemory, ConfigError, Scope
+from mem0_core import AsyncMemory, ConfigError, InputError, Scope
 from mem0_core import Memory as LongTermMemory
 from mem0_core._system.boundary import convert_errors_of
+from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.trust import parse_source
 from mem0_core.flow import arun, do
+from mem0_core.recall.freshness import RecallStamp
 from mem0_llamaindex.convert import ends_turn, message_text, replace_lone_surrogates, to_mem0_messages
 from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, check_fields, explain_fields, strip_secrets
 from mem0_llamaindex.window import default_tokenizer
@@ -28,6 +31,18 @@ from mem0_llamaindex.window import default_tokenizer
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
 
 _MAX_KNOWN_MESSAGES = 1000  # messages of the owner that are read once to find those of a session; takes milliseconds
+
+
+class _TurnRecall(NamedTuple):
+    """The block of a turn.
+
+    Attributes:
+        turn: fingerprint of the conversation up to its question.
+    """
+
+    turn: str
+    text: str
+    stamp: RecallStamp
 
 
 @convert_errors_of("atruncate", "write_finished_turns")
@@ -88,9 +103,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     _unfinished: dict[str | None, list[tuple[str, str]]] = PrivateAttr(
         default_factory=dict
     )  # session -> fingerprints and ids of messages whose write failed or was cancelled, and may be stored
-    _last_recall: dict[str | None, tuple[str, str]] = PrivateAttr(
-        default_factory=dict
-    )  # session -> the turn, its block
+    _last_recall: dict[str | None, _TurnRecall] = PrivateAttr(default_factory=dict)  # by session
 
     def __init__(
         self,
@@ -117,7 +130,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         """Attach the long-term memory to a copy that another process restored from a Context, without it.
 
         Raises:
-            ConfigError: it is not a `mem0_core.Memory`.
+            ArgumentError: it is not a `mem0_core.Memory`.
         """
         self._long_term.bind(memory)
 
@@ -167,8 +180,11 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             return ""
         turn = _fingerprint(*said[: question_index + 1])
         before = self._last_recall.get(session)
-        if before is not None and before[0] == turn:
-            return before[1]
+        if before is not None and before.turn == turn:
+            stamp = await arun(self._long_term.renew(before.stamp))
+            if stamp is not None:
+                self._last_recall[session] = before._replace(stamp=stamp)
+                return before.text
         await asyncio.to_thread(self._count_text_tokens, "")  # it may have to load its tokenizer first
         seen = await self._long_term.arecall(
             message_text(said[question_index]),
@@ -178,7 +194,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             exclude=[text for text in map(message_text, said) if text],
             count_tokens=self._count_text_tokens,
         )
-        self._last_recall[session] = (turn, seen["text"])
+        self._last_recall[session] = _TurnRecall(turn, seen["text"], RecallStamp.of(seen))
         return seen["text"]
 
     async def atruncate(self, content: str | list[Any], tokens_to_truncate: int) -> str | None:
@@ -391,8 +407,20 @@ def _fingerprint(*messages: ChatMessage) -> str:
 
 
 def _name_source(session_id: str | None) -> str | None:
-    """Return the source of a session's messages, by which `Memory.retract` withdraws them."""
-    return None if session_id is None else f"chat:{replace_lone_surrogates(session_id)}"
+    """Return the source of a session's messages, by which `Memory.retract` withdraws them.
+
+    Raises:
+        InputError: the id cannot be stored.
+    """
+    if session_id is None:
+        return None
+    try:
+        return parse_source(f"chat:{replace_lone_surrogates(session_id)}")
+    except InputError as error:
+        raise InputError(
+            f"session_id {describe_value(session_id)} cannot name the source of its messages: {error}; give the memory"
+            " another session_id"
+        ) from error
 
 
 def _count_overlap(written: Sequence[str], fingerprints: Sequence[str]) -> int:

@@ -14,10 +14,10 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 
 from mem0_core import AsyncMemory, Memory, Scope, StoreError
 from mem0_core._system.boundary import convert_errors_of
+from mem0_core.api.options import unwrap_memory
 from mem0_core.domain.records import MemoryItem
 from mem0_core.flow import Flow
 from mem0_llamaindex.convert import message_text, replace_lone_surrogates
-from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["Mem0AsyncChatStore", "Mem0ChatStore"]
 

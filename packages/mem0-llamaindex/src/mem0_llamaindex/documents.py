@@ -21,12 +21,11 @@ from llama_index.core.vector_stores.types import (
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from mem0_core import AsyncMemory, Memory
-from mem0_core.api.options import check_options
+from mem0_core.api.options import check_options, unwrap_memory
 from mem0_core.domain.recipes import Recipe, Weights
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.views import ScopedDocument, ScopedDocuments
 from mem0_llamaindex.convert import replace_lone_surrogates
-from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["Mem0VectorStore"]
 

@@ -10,8 +10,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
 from mem0_core import AsyncMemory, Memory
+from mem0_core.api.options import unwrap_memory
 from mem0_llamaindex.convert import replace_lone_surrogates
-from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["Mem0Embedding"]
 

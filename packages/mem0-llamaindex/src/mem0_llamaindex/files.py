@@ -7,9 +7,9 @@ from typing import Any
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from mem0_core import AsyncMemory, InputError, Memory
+from mem0_core.api.options import unwrap_memory
 from mem0_core.views import MEMORY_TOOL_DESCRIPTION, MemoryCommand, MemoryToolHandler, ToolReply
 from mem0_llamaindex.convert import replace_lone_surrogates
-from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["memory_files_tool"]
 

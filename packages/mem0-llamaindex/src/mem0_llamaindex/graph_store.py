@@ -20,11 +20,11 @@ from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQu
 from llama_index.core.vector_stores.utils import node_to_metadata_dict
 
 from mem0_core import AsyncMemory, InputError, Memory
+from mem0_core.api.options import unwrap_memory
 from mem0_core.domain.records import entity_key
 from mem0_core.views import PropertyGraph, PropertyNode, PropertyRelation, ScopedGraph
 from mem0_llamaindex.convert import replace_lone_surrogates
 from mem0_llamaindex.embedding import Mem0Embedding
-from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["Mem0PropertyGraphStore"]
 

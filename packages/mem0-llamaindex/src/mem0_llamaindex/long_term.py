@@ -20,11 +20,13 @@ import llama_index.core.instrumentation as instrument
 from llama_index.core.bridge.pydantic import BaseModel, ValidationError
 
 from mem0_core import AsyncMemory, ConfigError, ContextDict, Memory, MemoryConfig, Scope
+from mem0_core.api.options import unwrap_memory
 from mem0_core.config import load_config
 from mem0_core.domain.secrets import conceal, is_secret, is_secret_name, reveal, strip_url
 from mem0_core.domain.settings import Settings
 from mem0_core.domain.suggestions import describe_field, describe_unknown, describe_value
 from mem0_core.flow import Flow, arun, do, run
+from mem0_core.recall.freshness import RecallStamp
 from mem0_llamaindex.events import (
     MemoryRecallEndEvent,
     MemoryRecallStartEvent,
@@ -39,7 +41,6 @@ __all__ = [
     "check_fields",
     "explain_fields",
     "strip_secrets",
-    "unwrap_memory",
 ]
 
 _log = logging.getLogger(__name__)
@@ -50,20 +51,6 @@ _PATH_KEYS = ("path", "history_db_path")
 
 ConfigSource = MemoryConfig | Mapping[str, Any] | str | Path
 Keep = Literal["all", "statements"]
-
-
-def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
-    """Return the `Memory` behind a `Memory` or `AsyncMemory`.
-
-    Raises:
-        ConfigError: it is neither.
-    """
-    inner = memory.memory if isinstance(memory, AsyncMemory) else memory
-    if not isinstance(inner, Memory):
-        raise ConfigError(
-            f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
-        )
-    return inner
 
 
 def check_fields(owner: type[BaseModel], options: Mapping[str, Any]) -> None:
@@ -100,7 +87,8 @@ class ScopedMemory:
         live: key of the memory for a later `ScopedMemory` of this process; None if `config` reopens it.
 
     Raises:
-        ConfigError: a key of `config` is wrong, or `memory` is not a `mem0_core.Memory`.
+        ConfigError: a key of `config` is wrong.
+        ArgumentError: `memory` is not a `mem0_core.Memory`.
     """
 
     def __init__(
@@ -179,6 +167,13 @@ class ScopedMemory:
             )
         )
         return seen
+
+    def renew(self, stamp: RecallStamp) -> Flow[RecallStamp | None]:
+        """Return the stamp of a recall that still holds, checked if it is old; None if its memories have changed."""
+        if stamp.is_fresh:
+            return stamp
+        core = yield from self.open_flow()
+        return stamp.renew() if (yield from stamp.is_current(core.store)) else None
 
     # --- remember --------------------------------------------------------------------------------------------------
 

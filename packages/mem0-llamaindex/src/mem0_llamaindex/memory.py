@@ -84,7 +84,8 @@ class Mem0Memory(BaseMemory):
 
     Raises:
         ScopeError: no id is given, or an id is invalid.
-        ConfigError: `config` is wrong, an option is unknown, or `memory` is not a `mem0_core.Memory`.
+        ConfigError: `config` is wrong, or an option is unknown.
+        ArgumentError: `memory` is not a `mem0_core.Memory`.
     """
 
     user_id: str | None = Field(default=None, frozen=True)
@@ -332,7 +333,7 @@ class Mem0Memory(BaseMemory):
         ``await agent.run(..., ctx=ctx, memory=memory)``.
 
         Raises:
-            ConfigError: it is not a `mem0_core.Memory`.
+            ArgumentError: it is not a `mem0_core.Memory`.
         """
         self._long_term.bind(memory)
         self.live = self._long_term.live
@@ -445,7 +446,9 @@ class Mem0Memory(BaseMemory):
             return ""
         asked = None if question_index is None else messages[question_index]
         turn = None if self._turn is None or self._turn.question is not asked else self._turn
-        if turn is not None and (yield from self._is_current(turn)):
+        if turn is not None and (stamp := (yield from self._long_term.renew(turn.stamp))) is not None:
+            if self._turn is turn:
+                self._turn = replace(turn, stamp=stamp)
             return turn.block
         room = int(budget * self.chat_history_token_ratio)
         window = yield from do(fit_window, messages, cost, room)
@@ -453,16 +456,6 @@ class Mem0Memory(BaseMemory):
         if asked is not None:
             self._turn = _QuestionTurn(asked, self._add_block(asked, block, turn), block, stamp)
         return block
-
-    def _is_current(self, turn: _QuestionTurn) -> Flow[bool]:
-        """Return False if memories shown in a turn were changed or deleted while it waited."""
-        if turn.stamp.is_fresh:
-            return True
-        core = yield from self._long_term.open_flow()
-        is_current = yield from turn.stamp.is_current(core.store)
-        if is_current and self._turn is turn:
-            self._turn = replace(turn, stamp=turn.stamp.renew())
-        return is_current
 
     def _add_block(self, question: ChatMessage, block: str, turn: _QuestionTurn | None) -> ChatMessage:
         """Return the question to hand out, with the block where it belongs: that of the turn, if it began already."""

@@ -10,9 +10,8 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from mem0_core import AsyncMemory, Memory, Scope
-from mem0_core.api.options import check_constructor
+from mem0_core.api.options import check_constructor, unwrap_memory
 from mem0_llamaindex.convert import to_nodes
-from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["Mem0Retriever"]
 

@@ -9,12 +9,11 @@ from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from mem0_core import ArgumentError, AsyncMemory, ConfigError, Memory, NotFoundError, Scope
-from mem0_core.api.options import check_call
+from mem0_core.api.options import check_call, unwrap_memory
 from mem0_core.domain.records import list_added
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.language.prompt_data import encode_data
 from mem0_llamaindex.convert import replace_lone_surrogates
-from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["memory_tools"]
 

@@ -1,4 +1,4 @@
-"""Checks of the options that adapters keep, and pass to a memory when they run.
+"""Checks of a memory and of the options that adapters keep, and pass to the memory when they run.
 
 A wrong option raises when the adapter is made, with the message that the memory's own method has for it, and under the
 name that the caller wrote.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from mem0_core.api._arguments import validate_count, validate_threshold
+from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.api.factory import resolve_component
 from mem0_core.components import check_spec
 from mem0_core.domain import suggestions
@@ -21,10 +22,33 @@ from mem0_core.domain.suggestions import check_list, describe_value, suggest
 from mem0_core.errors import ArgumentError, InputError
 from mem0_core.ingest.request import KEEP
 
-__all__ = ["check_call", "check_constructor", "check_options"]
+__all__ = ["check_call", "check_constructor", "check_options", "unwrap_memory"]
 
 Owner = TypeVar("Owner", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
+AnyMemory = TypeVar("AnyMemory", bound=MemoryRuntime)
+AnyMemory_co = TypeVar("AnyMemory_co", bound=MemoryRuntime, covariant=True)
+
+
+class _Async(Protocol[AnyMemory_co]):
+    """An `AsyncMemory`, which is defined in a higher layer."""
+
+    @property
+    def memory(self) -> AnyMemory_co: ...
+
+
+def unwrap_memory(memory: AnyMemory | _Async[AnyMemory]) -> AnyMemory:
+    """Return the `Memory` behind a `Memory` or `AsyncMemory`.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
+    inner = memory if isinstance(memory, MemoryRuntime) else getattr(memory, "memory", None)
+    if not isinstance(inner, MemoryRuntime):
+        raise ArgumentError(
+            f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
+        )
+    return cast(AnyMemory, inner)
 
 
 def check_options(given: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mem0_core.api.options import unwrap_memory
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
 from mem0_core.memory import AsyncMemory, Memory
@@ -38,7 +39,7 @@ class ScopedView:
         agent_id: str | None = None,
         run_id: str | None = None,
     ) -> None:
-        self._memory = memory.memory if isinstance(memory, AsyncMemory) else memory
+        self._memory = unwrap_memory(memory)
         self._scope = Scope(user_id, agent_id, run_id)
 
     @property

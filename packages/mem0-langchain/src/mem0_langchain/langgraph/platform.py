@@ -13,8 +13,8 @@ from typing import Any
 from langgraph.store.base import TTLConfig
 
 from mem0_core import AsyncMemory, ConfigError, Memory, MemoryConfig
+from mem0_core.api.options import unwrap_memory
 from mem0_core.domain.suggestions import describe_value
-from mem0_langchain.convert import unwrap_memory
 from mem0_langchain.langgraph.store import Mem0Store
 
 __all__ = ["open_store"]

@@ -30,6 +30,8 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
+from math import inf
+from numbers import Real
 from threading import Event as Signal
 from threading import Lock, Thread
 from typing import Any
@@ -50,13 +52,13 @@ from langgraph.store.base import (
 )
 
 from mem0_core import AsyncMemory, ConfigError, InputError, Memory, MemoryDict, Scope, StoreError
-from mem0_core.api.options import check_constructor
+from mem0_core.api.options import check_constructor, unwrap_memory
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.recall.embedding import placeholder_vector
-from mem0_langchain.convert import extract_memories, unwrap_memory
+from mem0_langchain.convert import extract_memories
 from mem0_langchain.langgraph._filters import build_prefilter, matches_filter
 from mem0_langchain.langgraph._namespaces import (
     ID_NAMESPACE,
@@ -368,13 +370,13 @@ class Mem0Store(BaseStore):
             as_json = json.dumps(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"the value of {op.namespace} {op.key!r} is not JSON: {error}") from error
-        if op.ttl is not None and not (isinstance(op.ttl, (int, float)) and op.ttl >= 0):
-            raise InputError(
-                f"ttl must be a number of minutes, not {describe_value(op.ttl)}; pass, for example, ttl=60"
-            )
+        ttl: Any = op.ttl
+        if ttl is not None and not (isinstance(ttl, Real) and 0 <= float(ttl) < inf):
+            raise InputError(f"ttl must be a number of minutes, not {describe_value(ttl)}; pass, for example, ttl=60")
         paths = self._paths if op.index is None else _tokenize_paths(op.index or ())
         texts = [_clean_text(text) for path in paths for text in get_text_at_path(value, path) if text.strip()]
-        return _PendingItem(id, op.namespace, op.key, as_json, tuple(dict.fromkeys(texts)), op.ttl)
+        minutes = None if ttl is None else float(ttl)
+        return _PendingItem(id, op.namespace, op.key, as_json, tuple(dict.fromkeys(texts)), minutes)
 
     def _write_items(self, items: Sequence[tuple[_PendingItem, Sequence[Any]]], gone: Sequence[str]) -> None:
         """Write items with their new namespaces, and delete others, in one transaction."""
@@ -397,9 +399,8 @@ class Mem0Store(BaseStore):
                         changes, scope=self._namespaces.scope, at=now, embedding_space=space
                     )
                 except StoreError:
-                    if not any(
-                        change.event is Event.ADD and self._primary_store.get(change.after.id) for change in changes
-                    ):
+                    added = [change.after.id for change in changes if change.event is Event.ADD]
+                    if not self._primary_store.get_many(added):
                         raise
                     continue  # another process added it first: update it
                 if not done.conflicts:
@@ -443,14 +444,18 @@ class Mem0Store(BaseStore):
 
     def _deletions(self, ids: Iterable[str]) -> list[MemoryChange]:
         """Return the changes that delete items with their parts; unknown items are skipped."""
-        held = [item for id in ids if (item := self._primary_store.get(id)) is not None]
+        held = self._read_existing(ids)
         return self._delete_changes(
             id for item in held for id in (item.id, *_part_ids(item.id, item.metadata.get("parts", 0)))
         )
 
     def _delete_changes(self, ids: Iterable[str]) -> list[MemoryChange]:
-        held = [item for id in ids if (item := self._primary_store.get(id)) is not None]
-        return [MemoryChange(Event.DELETE, item, before=item.text) for item in held]
+        return [MemoryChange(Event.DELETE, item, before=item.text) for item in self._read_existing(ids)]
+
+    def _read_existing(self, ids: Iterable[str]) -> list[MemoryItem]:
+        wanted = list(ids)
+        found = self._primary_store.get_many(wanted) if wanted else {}
+        return [found[id] for id in wanted if id in found]
 
     def _placeholder(self) -> Any:
         return placeholder_vector(self._memory.embedder.dims)
@@ -458,8 +463,7 @@ class Mem0Store(BaseStore):
     # --- expiry ----------------------------------------------------------------------------------------------------
 
     def _refresh_ids(self, ids: Sequence[str]) -> None:
-        held = [self._primary_store.get(id) for id in ids]
-        self._refresh_ttl([item for item in held if item is not None])
+        self._refresh_ttl(self._read_existing(ids))
 
     def _refresh_ttl(self, items: Sequence[MemoryItem]) -> None:
         """Restart the time to live of items, unless that would add less than a hundredth of it."""
