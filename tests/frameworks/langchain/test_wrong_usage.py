@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from langgraph.store.base import InvalidNamespaceError
+from pydantic import ValidationError
 
-from mem0_core import Mem0Error, Memory
+from mem0_core import ArgumentError, Mem0Error, Memory
 from mem0_langchain import (
     LangChainChat,
     LangChainEmbedder,
@@ -242,3 +243,39 @@ def test_a_subclass_may_take_arguments_of_its_own(tmp_path: Path) -> None:
 
     with open_memory(tmp_path) as memory:
         assert Tagged(memory, tag="x").tag == "x"
+
+
+def test_a_name_of_another_module_is_led_there() -> None:
+    with pytest.raises(ImportError, match=r"write `from mem0_langchain.langgraph import Mem0Store`"):
+        exec("from mem0_langchain import Mem0Store", {})
+
+
+def test_a_tool_that_a_program_calls_with_wrong_arguments_explains_them(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        search = memory_tools(memory, user_id="u")[0]
+        with pytest.raises(ArgumentError) as raised:
+            search.invoke({"q": "tea"})
+        check_four_parts(str(raised.value), ("'q'", "q='tea'", "accepted: query", "did you mean 'query'?"))
+        with pytest.raises(ArgumentError, match=r"is missing the required argument 'query'; pass \{'query': \.\.\.\}"):
+            search.invoke({})
+
+
+def test_a_model_that_calls_a_tool_with_wrong_arguments_gets_langchains_answer(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        search = memory_tools(memory, user_id="u")[0]
+        with pytest.raises(ValidationError):
+            search.invoke({"type": "tool_call", "id": "1", "name": "search_memory", "args": {"q": "tea"}})
+
+
+def test_a_node_can_be_called_like_a_function(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("I like tea", user_id="u")
+        assert RecallNode(memory, user_id="u", threshold=0)({"messages": "tea"})["memories"]
+
+
+def test_a_store_method_without_its_key_is_explained(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        store = Mem0Store(memory)
+        for call in (store.get, store.aget, store.delete):
+            with pytest.raises(ArgumentError, match=r"missing the required argument 'key'; .*accepted: namespace, key"):
+                call(("u",))  # type: ignore[call-arg]

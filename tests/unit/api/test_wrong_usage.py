@@ -13,7 +13,8 @@ import pytest
 
 from mem0_core import AsyncMemory, Memory
 from mem0_core.cli import main
-from mem0_core.errors import Mem0Error
+from mem0_core.errors import ConfigError, Mem0Error
+from mem0_core.interchange import read_chats
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from tests.support import check_four_parts
 
@@ -837,3 +838,58 @@ def test_a_port_in_use_is_explained(tmp_path: Path, capsys: pytest.CaptureFixtur
         port = str(used.getsockname()[1])
         assert main(["--path", str(tmp_path), "serve", "--no-keys", "--port", port]) == 2
     check_four_parts(capsys.readouterr().err, ("--port", port, "in use", "pass another --port"))
+
+
+MISSPELLED_METHODS = {"getAll": "get_all", "Search": "search", "chat": "answer", "batch_update": "update"}
+
+
+@pytest.mark.parametrize("written", MISSPELLED_METHODS)
+def test_an_unknown_method_names_the_nearest_one(desk: Desk, written: str) -> None:
+    for memory in (desk.memory, AsyncMemory(memory=desk.memory)):
+        with pytest.raises(AttributeError, match=rf"'{written}'; did you mean '{MISSPELLED_METHODS[written]}'\?"):
+            getattr(memory, written)
+
+
+def test_a_probe_for_an_attribute_finds_none(desk: Desk) -> None:
+    assert not hasattr(desk.memory, "as_retriever")
+    with pytest.raises(AttributeError) as raised:
+        desk.memory._x  # type: ignore[attr-defined]  # noqa: B018
+    assert "did you mean" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("MemoryClient", "Memory"), ("Memroy", "Memory")])
+def test_an_unknown_name_in_an_import_names_the_nearest_one(written: str, meant: str) -> None:
+    import mem0_core
+
+    with pytest.raises(ImportError, match=rf"cannot import '{written}' from 'mem0_core'; did you mean '{meant}'\?"):
+        exec(f"from mem0_core import {written}", {})
+    with pytest.raises(AttributeError, match=rf"has no attribute '{written}'; did you mean '{meant}'\?"):
+        getattr(mem0_core, written)
+    assert not hasattr(mem0_core, written)
+
+
+def test_a_packaged_model_in_place_of_a_provider_is_named() -> None:
+    for given in ({"provider": "minilm"}, "mem0-minilms"):
+        with pytest.raises(ConfigError, match=r"did you mean the model 'mem0-minilm', as embedder='mem0-minilm'\?"):
+            Memory(embedder=given)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no files")
+@pytest.mark.parametrize("write", ["export", "backup"])
+def test_a_file_that_cannot_be_written_is_named_and_no_temporary_one(desk: Desk, write: str) -> None:
+    with pytest.raises(Mem0Error) as raised:
+        getattr(desk.memory, write)("/proc/copy")
+    check_four_parts(str(raised.value), ("/proc/copy", "takes no files", "may write", "choose another path"))
+    assert ".mem0-core-" not in str(raised.value)
+
+
+def test_a_file_in_the_place_of_a_folder_is_explained(desk: Desk) -> None:
+    (desk.folder / "taken").touch()
+    with pytest.raises(Mem0Error, match=r"copy cannot be written: its folder is a file; choose another path"):
+        desk.memory.export(desk.folder / "taken" / "copy")
+
+
+def test_a_text_in_the_place_of_json_leads_to_the_format(desk: Desk) -> None:
+    chat = _write(desk.folder / "chat.txt", "hi")
+    with pytest.raises(Mem0Error, match=r"chat\.txt is not valid JSON: .*; correct the file, or pass format="):
+        list(read_chats(chat, "chatgpt")[1])

@@ -150,7 +150,9 @@ if not TYPE_CHECKING:  # a type checker reads the imports above
     def __getattr__(name: str) -> Any:
         """Import a public name at its first use: a command such as ``mem0-core --version`` needs none of them."""
         if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from mem0_core.domain.missing_names import missing_name
+
+            raise missing_name(__name__, name, __all__)
         value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
         return value
 

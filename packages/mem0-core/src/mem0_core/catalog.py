@@ -12,6 +12,7 @@ __all__ = [
     "FRAMEWORK_PROVIDERS",
     "KEY_VARIABLES",
     "MODULES",
+    "PACKAGED_MODELS",
     "PGVECTOR_KEYS",
     "PGVECTOR_ONLY_KEYS",
     "POSTGRES_VECTOR_STORES",
@@ -237,6 +238,13 @@ _MODELS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 """Beginnings of model names, each with the provider of these models; the first that matches counts."""
+
+
+PACKAGED_MODELS: dict[str, tuple[str, ...]] = {
+    "embedder": ("mem0-minilm", "all-MiniLM-L6-v2"),
+    "reranker": ("mem0-reranker",),
+}
+"""Models of ``mem0-models``."""
 
 
 def find_model_provider(kind: ComponentKind, model: str) -> str | None:

@@ -29,6 +29,7 @@ from mem0_core.catalog import (
     FRAMEWORK_PROVIDERS,
     KEY_VARIABLES,
     MODULES,
+    PACKAGED_MODELS,
     PGVECTOR_ONLY_KEYS,
     POSTGRES_VECTOR_STORES,
     PROVIDERS,
@@ -36,7 +37,7 @@ from mem0_core.catalog import (
     find_model_provider,
 )
 from mem0_core.domain.secrets import find_secrets, is_secret_name, mentions, redact, redact_url, reveal
-from mem0_core.domain.suggestions import describe_value, suggest
+from mem0_core.domain.suggestions import describe_value, find_nearest, suggest
 from mem0_core.errors import ConfigError, MissingExtraError
 
 __all__ = ["ComponentSpec", "build_component", "check_provider", "check_spec", "list_providers", "module_of"]
@@ -129,10 +130,9 @@ def check_provider(kind: ComponentKind, name: str) -> None:
                     " choose another provider, or pass a store object of yours as Memory(index=store)"
                     f" (providers: {', '.join(list_providers(kind))})"
                 )
-            names = list_providers(kind)
             step = "; pass a store object of LangChain or LlamaIndex as Memory(index=store)"
             step = step if kind == "vector_store" else "; pass one of them"
-            raise ConfigError(f"{kind}: unknown provider {name!r}{suggest(name, names, label='providers')}{step}")
+            raise ConfigError(_describe_unknown_provider(kind, name) + step)
         return
     missing = [] if _FRAMEWORK_ENTRY in _plugin_providers(kind) else [_FRAMEWORK_PACKAGE]
     missing += [package for package in packages.split() if find_spec(module_of(package)) is None]
@@ -170,9 +170,19 @@ def _parse_name(kind: ComponentKind, text: str) -> tuple[str, dict[str, Any]]:
         return name, {"model": model} if model else {}
     if (provider := find_model_provider(kind, text)) is not None:
         return provider, {"model": text}
-    raise ConfigError(
-        f"{kind}: unknown provider {name!r}{suggest(name, list_providers(kind), label='providers')};"
-        " write 'provider:model' for a model that is not known by its name"
+    step = "; write 'provider:model' for a model that is not known by its name"
+    raise ConfigError(_describe_unknown_provider(kind, name) + step)
+
+
+def _describe_unknown_provider(kind: ComponentKind, name: str) -> str:
+    """Return a message with the nearest provider or packaged model."""
+    models, providers = PACKAGED_MODELS.get(kind, ()), list_providers(kind)
+    near = find_nearest(name, [*models, *providers])
+    if near not in models:
+        return f"{kind}: unknown provider {name!r}{suggest(name, providers, label='providers')}"
+    return (
+        f"{kind}: unknown provider {name!r}; did you mean the model {near!r}, as {kind}={near!r}?"
+        f" (providers: {', '.join(providers)})"
     )
 
 

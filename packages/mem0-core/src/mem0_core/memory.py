@@ -24,6 +24,7 @@ from mem0_core.api.update import UpdateApi
 from mem0_core.config import MemoryConfig, advise_argument, choose_config
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.feed import ChangesDict
+from mem0_core.domain.missing_names import SuggestsMethods
 from mem0_core.domain.policy import Policy
 from mem0_core.domain.recipes import Recipe
 from mem0_core.domain.records import (
@@ -1866,7 +1867,7 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
 
 
 @check_arguments(advise=advise_argument)
-class AsyncMemory:
+class AsyncMemory(SuggestsMethods):
     """`Memory` for asyncio: the same methods as coroutines.
 
     Takes the arguments of `Memory`, or an open `memory` to share.

@@ -77,11 +77,18 @@ _MODULES_BY_NAME = {
     "VectorStoreIndex": "mem0_langchain.vectors",
     "format_memory_prompt": "mem0_langchain.convert",
 }
+_ELSEWHERE = {
+    **dict.fromkeys(("Mem0Store", "RecallNode", "RememberNode"), "mem0_langchain.langgraph"),
+    "Mem0Backend": "mem0_langchain.deepagents",
+}
+"""Public classes whose modules need an extra."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES_BY_NAME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from mem0_core.domain.missing_names import missing_name
+
+        raise missing_name(__name__, name, __all__, _ELSEWHERE)
     return getattr(import_module(_MODULES_BY_NAME[name]), name)
 
 

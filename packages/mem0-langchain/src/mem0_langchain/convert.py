@@ -50,7 +50,11 @@ def read_messages(value: Any) -> list[BaseMessage]:
     try:
         return convert_to_messages([value] if isinstance(value, (str, BaseMessage)) else value)
     except (ArithmeticError, AttributeError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as error:
-        raise InputError(f"messages cannot be read: {error}") from error
+        given, reason = describe_value(value), str(error).partition("\n")[0]
+        raise InputError(
+            f"messages cannot be read: {reason}; given: {given}; pass messages of LangChain, mappings such as"
+            " {'role': 'user', 'content': 'I ski.'}, or one text"
+        ) from error
 
 
 def to_mem0_messages(

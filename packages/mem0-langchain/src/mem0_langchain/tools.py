@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from mem0_core import AnswerDict, ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
 from mem0_core.api.options import check_call, unwrap_memory
 from mem0_core.domain.records import list_added
-from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.suggestions import describe_unknown, describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.language.prompt_data import encode_data, escape_line
 from mem0_core.llm.prompts import memory_line
@@ -79,15 +79,30 @@ class MemoryTool(OwnedFields, BaseTool):
         Raises:
             ArgumentError: an argument is nested too deeply, or cannot be printed.
         """
-        _check_plain(self.name, input)
+        self._check_input(input)
         return super().invoke(input, config, **kwargs)
 
     async def ainvoke(
         self, input: str | dict[str, Any] | ToolCall, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Any:
         """Async version of `invoke`."""
-        _check_plain(self.name, input)
+        self._check_input(input)
         return await super().ainvoke(input, config, **kwargs)
+
+    def _check_input(self, given: object) -> None:
+        """Raise ArgumentError for wrong arguments of a program; LangChain answers a model that gives such."""
+        _check_plain(self.name, given)
+        if not isinstance(given, dict) or given.get("type") == "tool_call":
+            return
+        fields = self.tool_call_schema.model_fields  # type: ignore[union-attr]
+        missing = [name for name, field in fields.items() if field.is_required() and name not in given]
+        for name, value in given.items():
+            if missing and name not in fields:
+                raise ArgumentError(f"{self.name} {describe_unknown(str(name), value, fields)}")
+        if missing:
+            raise ArgumentError(
+                f"{self.name} is missing the required argument {missing[0]!r}; pass {{{missing[0]!r}: ...}}"
+            )
 
     def _run(self, *values: Any, config: RunnableConfig, **arguments: Any) -> ToolResult:
         arguments |= self._name_values(values)

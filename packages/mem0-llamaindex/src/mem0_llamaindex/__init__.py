@@ -67,7 +67,9 @@ _MODULES_BY_NAME = {
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES_BY_NAME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from mem0_core.domain.missing_names import missing_name
+
+        raise missing_name(__name__, name, __all__)
     return getattr(import_module(_MODULES_BY_NAME[name]), name)
 
 

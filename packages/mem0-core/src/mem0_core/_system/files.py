@@ -27,6 +27,7 @@ if sys.platform != "win32":
 __all__ = [
     "DATABASE",
     "clear_abandoned",
+    "describe_unwritable",
     "find_abandoned",
     "home",
     "list_private_folders",
@@ -119,6 +120,20 @@ def validate_path(path: object, name: str) -> Path:
         if error.errno in _UNUSABLE_PATH_ERRNOS:
             raise InputError(f"{name} is no valid path: {error.strerror}: {describe_value(str(path))}") from error
     return checked
+
+
+def describe_unwritable(path: Path, error: OSError) -> str:
+    """Return a message for a file that cannot be written; it does not name the temporary file that failed."""
+    reason = _UNWRITABLE.get(type(error)) or error.strerror or error
+    return f"{path} cannot be written: {reason}; choose another path, in a folder that this process may write"
+
+
+_UNWRITABLE: dict[type[OSError], str] = {
+    FileNotFoundError: "its folder takes no files",  # as in /proc
+    FileExistsError: "its folder is a file",
+    NotADirectoryError: "its folder is a file",
+}
+"""Reasons that the operating system's text would give for the temporary file."""
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:

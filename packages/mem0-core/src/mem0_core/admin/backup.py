@@ -15,6 +15,7 @@ from typing import Any
 from mem0_core._system.boundary import convert_errors, guard_hook
 from mem0_core._system.files import (
     clear_abandoned,
+    describe_unwritable,
     home,
     make_file,
     make_folder,
@@ -153,9 +154,9 @@ def _check_target(path: Path, overwrite: bool) -> Path:
 def _write_atomically(path: Path) -> Iterator[Path]:
     """Yield a temporary file that replaces `path` once it is complete."""
     if not path.parent.is_dir():
-        raise StoreError(f"cannot write {path}: the folder {path.parent} does not exist")
+        raise StoreError(f"cannot write {path}: there is no folder {path.parent}; make it, or choose another path")
     try:
         with replace_atomically(path) as file:
             yield file
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}") from error
+        raise StoreError(describe_unwritable(path, error)) from error

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mem0_core._system.files import replace_atomically
+from mem0_core._system.files import describe_unwritable, replace_atomically
 from mem0_core.domain.filters import Filter, parse_filters
 from mem0_core.domain.policy import POLICY_REFUSAL
 from mem0_core.domain.records import Axis, Message, Messages, Scope
@@ -168,7 +168,7 @@ def write_atomically(file: Path, text: str) -> None:
         with replace_atomically(file) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{file} cannot be written: {error}") from error
+        raise InputError(describe_unwritable(file, error)) from error
 
 
 def utc_today() -> str:

@@ -37,6 +37,7 @@ from mem0_core.api.factory import (
 from mem0_core.components import check_provider
 from mem0_core.config import MemoryConfig, resolve_config
 from mem0_core.domain.erasure import ERASURE
+from mem0_core.domain.missing_names import SuggestsMethods
 from mem0_core.domain.policy import Limits, Policy, RateLimiter
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.records import AddResult, Scope, SearchResult
@@ -74,7 +75,7 @@ _FOLDER_FILES = ("prompt_history", "app.log", "app.log.1", "app.log.2", "app.log
 """Files that the command writes into the data folder."""
 
 
-class MemoryRuntime:
+class MemoryRuntime(SuggestsMethods):
     """Components of one memory; see `memory.Memory` for the arguments."""
 
     def __init__(

@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from mem0_core._system.files import make_file, make_folder
+from mem0_core._system.files import describe_unwritable, make_file, make_folder
 from mem0_core.config import MemoryConfig, is_log_level, read_config_file
 from mem0_core.domain.secrets import reveal
 from mem0_core.domain.suggestions import suggest
@@ -78,7 +78,7 @@ def _file_handler(file: Path, level: str) -> Iterator[None]:
         make_folder(file.parent)
         handler = PrivateFileHandler(file, maxBytes=_MAX_FILE_BYTES, backupCount=_BACKUP_FILES, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"logging: cannot write {file}: {error}") from error
+        raise ConfigError(f"logging: {describe_unwritable(file, error)}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     handler.setLevel(level)
     logger = logging.getLogger("mem0_core")

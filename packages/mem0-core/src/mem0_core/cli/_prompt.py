@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mem0_core._system.files import make_file, make_folder
+from mem0_core._system.files import describe_unwritable, make_file, make_folder
 from mem0_core._system.records import dataclass
 from mem0_core.cli._ids import resolve_memory_id
 from mem0_core.cli._render import Renderer, choose_renderer, number_rows, render_plain
@@ -516,4 +516,4 @@ def _create_private_file(file: Path) -> None:
         make_folder(file.parent)
         make_file(file)
     except OSError as error:
-        raise InputError(f"cannot write the prompt's history {file}: {error}") from error
+        raise InputError(f"the prompt's history {describe_unwritable(file, error)}") from error

@@ -19,6 +19,7 @@ __all__ = [
     "check_call",
     "check_constructor",
     "check_flag",
+    "check_inherited",
     "check_instance",
     "check_list",
     "describe_field",
@@ -113,6 +114,15 @@ _SYNONYMS = {
     "token": ("api_key",),
     "dims": ("embedding_dims",),
     "dimensions": ("embedding_dims",),
+    "memoryclient": ("Memory",),
+    "asyncmemoryclient": ("AsyncMemory",),
+    "mem0compressor": ("Mem0Rerank",),
+    "mem0rerank": ("Mem0Compressor",),
+    "batch_update": ("update",),
+    "batch_delete": ("delete",),
+    "delete_users": ("erase",),
+    "users": ("stats",),
+    "chat": ("answer",),
 }
 """Names that other libraries use, each with our names for it, the best first."""
 
@@ -239,6 +249,17 @@ def check_constructor(owner: Owner) -> Owner:
     """Class decorator: like `check_arguments`, for the constructor alone."""
     setattr(owner, "__init__", _check(vars(owner)["__init__"], owner.__name__, 1))  # noqa: B010 - mypy refuses the assignment
     return owner
+
+
+def check_inherited(*names: str) -> Callable[[Owner], Owner]:
+    """Class decorator: like `check_arguments`, for methods of a framework's base class."""
+
+    def check(owner: Owner) -> Owner:
+        for name in names:
+            setattr(owner, name, _check(getattr(owner, name), f"{owner.__name__}.{name}", 1))
+        return owner
+
+    return check
 
 
 def check_call(function: Function) -> Function:

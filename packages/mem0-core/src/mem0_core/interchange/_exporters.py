@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mem0_core._system.boundary import convert_errors
-from mem0_core._system.files import refuse_existing, replace_atomically, replace_together
+from mem0_core._system.files import describe_unwritable, refuse_existing, replace_atomically, replace_together
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
@@ -192,7 +192,7 @@ def export_csv(
                     tables[record["kind"]].write(record)
                     counts[record["kind"]] += 1
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error}") from error
+        raise InputError(describe_unwritable(folder, error)) from error
     return {"files": [str(folder / name) for name in _CSV_FILES], "written": counts}
 
 
@@ -225,4 +225,4 @@ def _open_for_writing(path: Path, overwrite: bool) -> Iterator[TextIO]:
         with replace_atomically(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
             yield file
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error}") from error
+        raise InputError(describe_unwritable(path, error)) from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core._system.files import validate_path
+from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import InputError
 from mem0_core.interchange._chats import READERS, ImportedMessage, detect_format, read_lines, read_text
 from mem0_core.interchange._portable import detect_portable
@@ -33,7 +34,7 @@ def read_chats(path: str | Path, format: str | None = None) -> tuple[str, Iterat
     parts = _read_texts(validate_path(path, "path"))
     detected = format if format is not None else _detect_text_format(parts[0][1], parts[0][0])
     if detected not in CHAT_FORMATS:
-        raise InputError(f"{path}: unknown format {detected!r}; supported: {', '.join(CHAT_FORMATS)}")
+        raise InputError(f"{path}: unknown format {detected!r}{suggest(str(detected), CHAT_FORMATS)}; pass one of them")
     return detected, _read_parts(parts, detected)
 
 
@@ -66,7 +67,10 @@ def _read_parts(parts: list[tuple[str, str]], format: str) -> Iterator[ImportedM
             reason = str(error)
             raise InputError(reason if reason.startswith(name) else f"{name}: {reason}") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{name} is not in the format {format!r}: {type(error).__name__}: {error}") from error
+            raise InputError(
+                f"{name} is not in the format {format!r}: {type(error).__name__}: {error}; pass format= (--format) with"
+                " its format"
+            ) from error
 
 
 def _read_part(text: str, format: str, name: str) -> Iterator[ImportedMessage]:
@@ -86,7 +90,7 @@ def _detect_text_format(text: str, name: str) -> str:
     """
     begin = text.lstrip()
     if not begin:
-        raise InputError(f"{name} is empty")
+        raise InputError(f"{name} is empty; pass a file with messages")
     if begin[0] not in '{["':
         return "text"
     try:
@@ -115,7 +119,9 @@ def _parse_document(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InputError(f"{name} is not valid JSON: {error}") from error
+        raise InputError(
+            f"{name} is not valid JSON: {error}; correct the file, or pass format= (--format) with its format"
+        ) from error
 
 
 def _parse_rows(text: str, name: str) -> Iterator[tuple[int, Any]]:
@@ -124,7 +130,10 @@ def _parse_rows(text: str, name: str) -> Iterator[tuple[int, Any]]:
             try:
                 yield number, json.loads(line)
             except ValueError as error:
-                raise InputError(f"{name}: line {number} is not valid JSON: {error}") from error
+                raise InputError(
+                    f"{name}: line {number} is not valid JSON: {error}; correct the line, or pass"
+                    " format= (--format) with the format of the file"
+                ) from error
 
 
 def _read_texts(path: Path) -> list[tuple[str, str]]:
@@ -144,7 +153,7 @@ def _unzip(path: Path) -> list[tuple[str, str]]:
     with zipfile.ZipFile(path) as archive:
         names = sorted(name for name in archive.namelist() if Path(name).match("conversations*.json"))
         if not names:
-            raise InputError(f"{path} contains no conversations.json")
+            raise InputError(f"{path} contains no conversations.json; pass the archive that ChatGPT or Claude exports")
         return [(f"{path}/{name}", _decode(archive.read(name), f"{path}/{name}")) for name in names]
 
 

@@ -38,6 +38,10 @@ class _MemoryNode(Runnable[Any, dict[str, Any]]):
         self._messages_key = messages_key
         self._address = address
 
+    def __call__(self, state: Any, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """Run the node, as a node that is a function runs."""
+        return self.invoke(state, config)
+
     def _resolve_scope(self, config: RunnableConfig | None) -> Scope:
         return self._address.resolve(ensure_config(config), get_run_context())
 

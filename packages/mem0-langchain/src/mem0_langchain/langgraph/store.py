@@ -55,7 +55,7 @@ from mem0_core import AsyncMemory, ConfigError, InputError, Memory, MemoryDict, 
 from mem0_core.api.options import check_constructor, unwrap_memory
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
-from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.suggestions import check_inherited, describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.recall.embedding import placeholder_vector
 from mem0_langchain.convert import extract_memories
@@ -122,6 +122,8 @@ class _ItemHit:
 
 
 @check_constructor
+@check_inherited("get", "put", "search", "delete", "list_namespaces")
+@check_inherited("aget", "aput", "asearch", "adelete", "alist_namespaces")
 class Mem0Store(BaseStore):
     """A LangGraph `BaseStore` over a memory. The caller closes the memory.
 
