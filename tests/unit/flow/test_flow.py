@@ -405,6 +405,38 @@ def test_one_flow_resumes_in_each_iteration_of_the_loop() -> None:
     assert max(went_on.count(each) for each in went_on) <= 2, "a flow's turn may begin before or after the ticker's"
 
 
+def test_a_call_that_only_computes_on_the_loop_takes_no_iteration_of_it() -> None:
+    rounds = 0
+
+    class Cache:
+        inline = True
+
+        def find(self) -> int:
+            raise AssertionError("a thread was used")
+
+        async def afind(self) -> int:
+            return rounds
+
+    def finding() -> Flow[set[int]]:
+        first = yield from do(Cache().find)
+        return {first, (yield from do(Cache().find)), (yield from do(Cache().find))}
+
+    async def main() -> set[int]:
+        async def tick() -> None:
+            nonlocal rounds
+            while True:
+                await asyncio.sleep(0)
+                rounds += 1
+
+        ticker = asyncio.create_task(tick())
+        await asyncio.sleep(0)
+        found = await arun(finding())
+        ticker.cancel()
+        return found
+
+    assert len(asyncio.run(main())) == 1
+
+
 def test_a_flow_cancelled_in_its_turn_passes_the_turn_on() -> None:
     class Server:
         async def aask(self) -> None:

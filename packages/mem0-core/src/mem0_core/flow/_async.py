@@ -31,13 +31,15 @@ async def arun(flow: Flow[T]) -> T:
     """Drive `flow` to its end on the running event loop and return its result.
 
     Code of the flow between two awaited calls runs on the loop. Only one of many flows resumes in each iteration of
-    the loop, so that the loop is delayed by one flow's work at a time.
+    the loop, so that the loop is delayed by one flow's work at a time. A call that only computes, and still has an
+    async counterpart, is too short to end the flow's turn.
     """
     state = _state_of(asyncio.get_running_loop())
     try:
         await state.take_turn()
         step = advance_flow(flow, Outcome())
         while not isinstance(step, FlowReturn):
+            keeps_turn = False
             if _needs_thread(step):
                 reached = await _run_in_thread(flow, step, state.permits)
                 if not isinstance(reached, Outcome):
@@ -45,11 +47,13 @@ async def arun(flow: Flow[T]) -> T:
                     continue
                 last = reached
             else:
+                keeps_turn = isinstance(step, Call) and step.inline
                 try:
                     last = Outcome(await _perform_step(step))
                 except Exception as error:  # noqa: BLE001 - thrown into the flow, which decides
                     last = Outcome(error=error)
-            await state.take_turn()
+            if not keeps_turn:
+                await state.take_turn()
             step = advance_flow(flow, last)
         value: T = step.value
         return value
