@@ -55,7 +55,7 @@ class Endpoints:
             try:
                 key = self._admit(route, request)
                 if route.body is not None:
-                    request.scope[BODY] = await _read_within(request, key)
+                    request.scope[BODY] = await read_body(request.receive, key.max_body_bytes)
                 name = request.headers.get("idempotency-key") if route.is_write else None
                 if name is None:
                     return respond(await handler(request, key))
@@ -168,8 +168,3 @@ def _build(body: bytes, status: int, headers: dict[str, str] | None = None) -> A
 
 def _new_response(*arguments: Any) -> Any:
     return import_module("starlette.responses").Response(*arguments)
-
-
-async def _read_within(request: Any, key: ApiKey) -> bytes:
-    """Return the body of a request within the limit of its key."""
-    return await read_body(request.stream(), key.max_body_bytes)

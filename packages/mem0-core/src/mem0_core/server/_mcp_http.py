@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from importlib import import_module
@@ -54,7 +53,7 @@ class McpEndpoint:
                 raise HttpError(
                     405, "this server sends no messages of its own; send requests by POST", {"Allow": "POST"}
                 )
-            body = await read_body(_stream(receive), key.max_body_bytes)
+            body = await read_body(receive, key.max_body_bytes)
         except Exception as error:  # noqa: BLE001 - every error becomes a response
             await send_problem(find_problem(error), send)
             return
@@ -82,17 +81,6 @@ def _build_app(server: Any) -> Any:
     for name, value in {"streamable_http_path": MCP_PATH, **options}.items():  # version 1 of the SDK
         setattr(server.settings, name, value)
     return server.streamable_http_app()
-
-
-async def _stream(receive: Receive) -> AsyncIterator[bytes]:
-    """Yield the parts of a body."""
-    is_open = True
-    while is_open:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            raise HttpError(400, "the caller disconnected")
-        yield event.get("body", b"")
-        is_open = event.get("more_body", False)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from mem0_core.server._guard import Receive
 from mem0_core.server._problems import HttpError
 from mem0_core.server.keys import ApiKey, KeyRing
 from mem0_core.server.scope import ScopeIds
@@ -96,7 +97,7 @@ async def read_json(request: Any) -> dict[str, Any]:
         raise HttpError(415, "the body must be JSON, with Content-Type: application/json")
     body = request.scope.get(BODY)
     if body is None:
-        body = await read_body(request.stream())
+        body = await read_body(request.receive)
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -106,28 +107,29 @@ async def read_json(request: Any) -> dict[str, Any]:
     return found
 
 
-async def read_body(stream: AsyncIterator[bytes], max_bytes: int | None = None) -> bytes:
+async def read_body(receive: Receive, max_bytes: int | None = None) -> bytes:
     """Return the parts of a body together.
 
     Args:
+        receive: Returns the next message of an ASGI request.
         max_bytes: Maximum size, if it is less than that of the server.
 
     Raises:
         HttpError: 413, if it is too large; 408, if it is too slow; 400, if its sender left.
     """
-    from starlette.requests import ClientDisconnect
-
-    parts, size = [], 0
+    parts, size, has_more = [], 0, True
     maximum = MAX_BODY_BYTES if max_bytes is None else min(max_bytes, MAX_BODY_BYTES)
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            async for part in stream:
+            while has_more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise HttpError(400, "the caller disconnected")
+                part, has_more = message.get("body", b""), message.get("more_body", False)
                 size += len(part)
                 if size > maximum:
                     raise HttpError(413, f"the body has more than {maximum} bytes")
                 parts.append(part)
-    except ClientDisconnect:
-        raise HttpError(400, "the caller disconnected") from None
     except TimeoutError:
         raise HttpError(408, f"the body took longer than {BODY_SECONDS:.0f} seconds") from None
     return b"".join(parts)

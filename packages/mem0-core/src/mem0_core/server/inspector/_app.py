@@ -219,7 +219,7 @@ async def _read_form(request: Any, max_bytes: int | None = None) -> dict[str, st
         raise HttpError(403, "forms of other sites are refused")
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
         raise HttpError(415, "the body must be a form")
-    body = await read_body(request.stream(), max_bytes)
+    body = await read_body(request.receive, max_bytes)
     try:
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict"))
     except ValueError as error:
