@@ -76,14 +76,14 @@ def learn(memory: Memory, text: str, user: str = "maya", **options: Any) -> str:
     return str(memory.add(text, user_id=user, **options)["results"][0]["id"])
 
 
-async def test_a_search_shows_the_share_of_each_signal(memory: Memory, maya: Browser) -> None:
+async def test_a_search_shows_the_share_of_each_signal_in_its_score(memory: Memory, maya: Browser) -> None:
     learn(memory, "I live in Lisbon.")
     page = await maya.open("/ui/?q=Where+do+I+live%3F")
     assert "I live in Lisbon." in page
     shares = [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)" height="10" class="s', page)]
-    assert sum(shares) == pytest.approx(1000 + 10 * page.count('class="key"'), abs=2)
-    signals = memory.search("Where do I live?", user_id="maya", explain=True)["results"][0]["explanation"]["signals"]
-    assert all(name.replace("_", " ") in page for name in signals)
+    (found,) = memory.search("Where do I live?", user_id="maya", explain=True)["results"]
+    assert sum(shares) == pytest.approx(1000 * found["score"] + 10 * page.count('class="key"'), abs=2)
+    assert all(name.replace("_", " ") in page for name in found["explanation"]["signals"])
 
 
 async def test_a_memory_is_corrected_and_its_earlier_text_restored(memory: Memory, maya: Browser) -> None:

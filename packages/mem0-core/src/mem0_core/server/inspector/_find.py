@@ -117,12 +117,13 @@ async def missing(memory: Memory, visit: Visit) -> Page:
 
 
 def show_signals(signals: Mapping[str, Any], score: float | None) -> Html:
-    """Return a bar of the contributions to a score, and a table of them."""
+    """Return a bar of the contributions to a score, as long as the score is high, and a table of them."""
     names = list(signals)
     total = sum(max(0.0, one["contribution"]) for one in signals.values()) or 1.0
+    length = _BAR_UNITS * (1.0 if score is None else min(max(score, 0.0), 1.0))
     bars, start = [], 0.0
     for number, name in enumerate(names):
-        width = _BAR_UNITS * max(0.0, signals[name]["contribution"]) / total
+        width = length * max(0.0, signals[name]["contribution"]) / total
         bars.append(tag("rect", x=round(start, 1), y=0, width=round(width, 1), height=10, class_=f"s{number % 12}"))
         start += width
     order = sorted(names, key=lambda name: -abs(signals[name]["contribution"]))

@@ -23,6 +23,7 @@ from mem0_core.server.inspector._visit import (
     field_of,
     paragraphs,
     shorten,
+    show_moment,
     show_period,
     show_text,
     show_time,
@@ -190,7 +191,7 @@ async def list_deleted(memory: Memory, visit: Visit) -> Page:
     heads = ["Memory", "Space", "Undo"]
     return Page(
         "Undo",
-        paragraphs(tag("p", text), table(heads, rows, "Deleted in this session", "Nothing was deleted yet.")),
+        paragraphs(tag("p", text), table(heads, rows, "Deleted in this session", "Nothing was deleted in it.")),
     )
 
 
@@ -241,11 +242,13 @@ async def _undo_in_space(memory: Memory, visit: Visit, known: Mapping[str, Any])
 
 def _facts(visit: Visit, known: Mapping[str, Any]) -> Html:
     """Return the properties of a memory as a list of terms."""
-    pairs: list[tuple[str, Child]] = [("Id", tag("code", known["id"])), ("Created", known["created_at"])]
+    pairs: list[tuple[str, Child]] = [("Id", tag("code", known["id"])), ("Created", show_moment(known["created_at"]))]
     if known.get("space"):
         pairs.append(("Shared in", show_space(visit, known)))
     pairs += [(label, show_text(known[axis])) for axis, label in AXES.items() if known.get(axis)]
-    names = {"updated_at": "Updated", "role": "Role", "actor_id": "Said by", "trust": "Trust", "memory_type": "Type"}
+    if known.get("updated_at"):
+        pairs.append(("Updated", show_moment(known["updated_at"])))
+    names = {"role": "Role", "actor_id": "Said by", "trust": "Trust", "memory_type": "Type"}
     names |= {"expiration_date": "Expires"}
     pairs += [(label, show_text(known[name])) for name, label in names.items() if known.get(name)]
     if period := show_period(known):

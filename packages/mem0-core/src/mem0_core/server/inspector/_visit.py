@@ -27,6 +27,7 @@ __all__ = [
     "frame",
     "paragraphs",
     "shorten",
+    "show_moment",
     "show_period",
     "show_text",
     "show_time",
@@ -219,6 +220,11 @@ def show_time(time: object) -> Html:
     """Return a time: its day, with the rest as a title."""
     text = str(time) if time else ""
     return tag("time", text[:10], datetime=text, title=text) if text else tag("span", "…")
+
+
+def show_moment(time: str) -> Html:
+    """Return a time to the minute, with the rest as a title."""
+    return tag("time", f"{time[:10]} {time[11:16]} UTC", datetime=time, title=time)
 
 
 def show_period(thing: Mapping[str, Any]) -> Child:
