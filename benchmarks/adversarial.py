@@ -26,26 +26,36 @@ from mem0_core.admin.replies import encode_subject
 from mem0_core.domain.filters import parse_filters
 from mem0_core.domain.mention_index import words_of
 from mem0_core.domain.normalization import normalize
-from mem0_core.domain.records import Message, entity_key, is_valid_text, mentions_name, same_fact_key
-from mem0_core.domain.timestamps import parse_timestamp
+from mem0_core.domain.records import Message, content_hash, entity_key, is_valid_text, mentions_name, same_fact_key
+from mem0_core.domain.secrets import redact, redact_url
+from mem0_core.domain.spaces import check_space_name
+from mem0_core.domain.suggestions import suggest
+from mem0_core.domain.timestamps import parse_date, parse_timestamp
 from mem0_core.domain.trust import parse_source
 from mem0_core.errors import Mem0Error
 from mem0_core.graph.query_language import parse as parse_graph_query
+from mem0_core.interchange._chats import read_text
+from mem0_core.interchange._csv import protect_cell
 from mem0_core.interfaces import Reply
-from mem0_core.language._phrases import detect_language
+from mem0_core.language._name_words import fold_name, get_formal_names, split_name
+from mem0_core.language._phrases import detect_language, read_phrases
+from mem0_core.language._question_chains import find_chain
+from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import family_of_label
 from mem0_core.language.introductions import read_introductions
 from mem0_core.language.messages import (
     check_metadata,
     format_transcript,
     is_structured_output,
+    mentions_speaker,
     parse_messages,
     strip_recalled,
 )
 from mem0_core.language.name_similarity import is_part_of
+from mem0_core.language.naming import get_given_name
 from mem0_core.language.near_duplicates import find_restatements, restates
 from mem0_core.language.parsed_query import parse_query
-from mem0_core.language.prompt_data import encode_data
+from mem0_core.language.prompt_data import encode_data, escape_line, quote_text
 from mem0_core.language.question import compile_question
 from mem0_core.language.relation_affinity import are_opposed, kind_affinity, label_affinity, sex_of_label, sex_of_term
 from mem0_core.language.rule_extractor import entities, extract_by_rules
@@ -54,15 +64,21 @@ from mem0_core.language.statements import read_all_statements, slots_of
 from mem0_core.language.temporal import find_event_days, is_about_time, parse_time_spans
 from mem0_core.language.terms import analyze_text, extract_names, extract_terms, split_words
 from mem0_core.language.utterances import is_question, is_statement
+from mem0_core.llm._json_replies import read_json
 from mem0_core.llm.graph_replies import read_entities, read_fused, read_outdated, read_refined, read_relations
 from mem0_core.llm.replies import read_citations, read_facts, read_operations, read_scores, read_summary
 from mem0_core.llm.tokens import estimate_tokens
 from mem0_core.llm.triplet_lines import format_in_third_person, read_triplets
+from mem0_core.recall._ranking import bm25
+from mem0_core.recall._timeline import has_value, is_same_value
+from mem0_core.recall.rerank import compute_lexical_scores
 from mem0_core.server._pages import Cursor
 from mem0_core.server._problems import HttpError
 from mem0_core.server._replies import RequestIdentity
 from mem0_core.server._requests import find_secret, pick, read_flag, read_number
+from mem0_core.server.inspector._markup import clean
 from mem0_core.server.webhooks import Webhook, sign_webhook
+from mem0_core.views.files._paths import derive_path, normalize_path
 
 __all__ = ["FUNCTIONS", "KINDS", "measure"]
 
@@ -126,6 +142,32 @@ def _reply(text: str) -> Reply:
 
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "normalize": lambda text: normalize("NFKC", text),
+    "content_hash": content_hash,
+    "redact": lambda text: redact(text, ["secret-key"]),
+    "redact_url": redact_url,
+    "suggest": lambda text: suggest(text, ("limit", "filters", "user_id")),
+    "parse_date": lambda text: parse_date(text, "day"),
+    "check_space_name": check_space_name,
+    "fold_name": fold_name,
+    "split_name": split_name,
+    "get_formal_names": get_formal_names,
+    "get_given_name": get_given_name,
+    "tokenize": lambda text: tokenize(text, "english"),
+    "read_phrases": lambda text: read_phrases(text, "spanish"),
+    "find_chain": find_chain,
+    "mentions_speaker": mentions_speaker,
+    "escape_line": escape_line,
+    "quote_text": quote_text,
+    "read_json": lambda text: read_json(_reply(text)),
+    "read_text": lambda text: list(read_text(text)),
+    "protect_cell": protect_cell,
+    "has_value": lambda text: has_value(text, text),
+    "is_same_value": lambda text: is_same_value(text, text[::-1]),
+    "bm25": lambda text: bm25(text, [text]),
+    "compute_lexical_scores": lambda text: compute_lexical_scores(text, [text, "tea"]),
+    "normalize_path": normalize_path,
+    "derive_path": lambda text: derive_path(text, "ab"),
+    "inspector markup": clean,
     "is_valid_text": is_valid_text,
     "entity_key": entity_key,
     "same_fact_key": same_fact_key,

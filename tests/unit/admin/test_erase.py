@@ -88,6 +88,7 @@ def use(memory: Memory, word: str) -> None:
     """Call what keeps texts, names, queries or vectors of a user in memory."""
     user_id = f"{word} id"
     memory.add(f"My friend {word.title()} lives in Bergen.", user_id=user_id)
+    memory.add(f"It rained a lot. {word.title()} sings in a choir. " * 200, user_id=user_id)
     for _ in range(2):
         memory.search(f"Where does {word.title()} live?", user_id=user_id)
     memory.context(f"Where does {word.title()} live?", user_id=user_id)

@@ -195,6 +195,12 @@ def test_plain_text(tmp_path: Path, text: str, expected: list[str]) -> None:
     assert (format, [content for _, content in talk]) == ("text", expected)
 
 
+def test_a_file_of_empty_lines_that_is_named_a_text_has_no_messages(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("  \n\n \n")
+    assert said(file, "text") == ("text", [])
+
+
 def test_conversations_are_runs_of_their_own_unless_told_otherwise(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps([chatgpt(), chatgpt("Again", "c-2")]))

@@ -370,6 +370,8 @@ def read_text(text: str) -> Iterator[ImportedMessage]:
     """
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     written = [(number, line) for number, line in lines if line]
+    if not written:
+        return
     spoken = [_SPEAKER_LINE.fullmatch(line) for _, line in written]
     if len(written) > 1 and all(spoken):
         for (number, _), match in zip(written, spoken, strict=True):

@@ -66,7 +66,7 @@ def _read_parts(parts: list[tuple[str, str]], format: str) -> Iterator[ImportedM
         except InputError as error:
             reason = str(error)
             raise InputError(reason if reason.startswith(name) else f"{name}: {reason}") from error
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise InputError(
                 f"{name} is not in the format {format!r}: {type(error).__name__}: {error}; pass format= (--format) with"
                 " its format"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Entity
@@ -126,7 +125,7 @@ def tokenize(text: str, language: str) -> TokenizedText:
     return _tokenize_short(text, language)
 
 
-@lru_cache(maxsize=2)  # a long text may take megabytes
+@text_cache(2)  # a long text may take megabytes
 def _tokenize_long(text: str, language: str) -> TokenizedText:
     return TokenizedText(text, load_grammar(language))
 
