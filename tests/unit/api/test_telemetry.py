@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mem0_core import InputError, Memory, ModelError
+from mem0_core.api._telemetry.metrics import instruments_of
 from mem0_core.domain.records import Usage
 from mem0_core.interfaces import Reply
 from mem0_core.testing import HashEmbedder
@@ -279,6 +280,29 @@ def test_metrics_have_the_queue_the_memories_and_the_durations(tmp_path: Path, r
         assert durations == {"add": 2, "search": 1}
         assert points["mem0.search.top_score"][0][1] == 1
     assert "mem0.memories" not in recorder.points()  # a closed memory is not observed
+
+
+def test_measurements_wait_for_each_other_and_none_is_lost(tmp_path: Path, recorder: Recorder) -> None:
+    waiting = instruments_of(recorder.meters)._waiting
+    most = 0
+    with open_memory(tmp_path, config=recorder.config()) as memory:
+        for number in range(40):
+            memory.search(f"Oslo {number}", user_id="alice")
+            most = max(most, len(waiting))
+    assert 1 < most < 40  # a program without a reader does not collect them for ever
+    points = recorder.points()
+    assert [count for _, count in points["mem0.operation.duration"]] == [40]
+    assert [count for _, count in points["mem0.search.results"]] == [40]
+    assert not waiting
+
+
+def test_each_span_of_an_embedder_has_the_length_of_its_vectors(tmp_path: Path, recorder: Recorder) -> None:
+    with open_memory(tmp_path, config=recorder.config(), embedder=WaitingEmbedder()) as memory:
+        memory.add("I live in Oslo.", user_id="alice")
+        memory.search("Where do I live?", user_id="alice")
+    spans = [values_of(each) for each in recorder.spans if each.name == "embeddings hash-384"]
+    assert len(spans) > 1
+    assert {each["gen_ai.embeddings.dimension.count"] for each in spans} == {384}
 
 
 def test_the_log_of_calls_names_the_trace(tmp_path: Path, recorder: Recorder, caplog: pytest.LogCaptureFixture) -> None:

@@ -90,6 +90,15 @@ class _Model:
         kind, langsmith = _MODEL_KINDS[operation]
         self.attributes = {**self.labels, "openinference.span.kind": kind, "langsmith.span.kind": langsmith}
 
+    def find_new_dimensions(self, vectors: object) -> dict[str, Any]:
+        """Return the length of the vectors, and let later spans begin with it; nothing if theirs do."""
+        name, shape = "gen_ai.embeddings.dimension.count", getattr(vectors, "shape", ())
+        if not shape or self.attributes.get(name) == shape[-1]:
+            return {}
+        found = {name: int(shape[-1])}
+        self.attributes = {**self.attributes, **found}
+        return found
+
 
 class _OpenSpan:
     """A span that is current while its calls run: a context manager, entered and left in one thread or task."""
@@ -120,7 +129,8 @@ class _OpenSpan:
         attributes = {"gen_ai.operation.name": self._operation, "mem0.method": self._method}
         if self._error is not None:
             attributes["error.type"] = self._error
-        self._factory.instruments.operation_duration.record(seconds, attributes, self._context)
+        instruments = self._factory.instruments
+        instruments.record(instruments.operation_duration, seconds, attributes, self._context)
 
     def _fail(self, error: BaseException) -> None:
         self._error = type(error).__name__
@@ -186,9 +196,10 @@ class CallSpan(_OpenSpan):
         attributes = named.result_attributes(result)
         if is_search and "gen_ai.memory.record.count" in attributes:
             labels, instruments = {"mem0.method": self._method}, self._factory.instruments
-            instruments.results.record(attributes["gen_ai.memory.record.count"], labels)
+            found = attributes["gen_ai.memory.record.count"]
+            instruments.record(instruments.results, found, labels, self._context)
             if named.SCORE in attributes:
-                instruments.top_score.record(attributes[named.SCORE], labels)
+                instruments.record(instruments.top_score, attributes[named.SCORE], labels, self._context)
         if is_recorded:
             if self._factory.captures_content:
                 attributes |= named.content_of_result(result)
@@ -227,7 +238,8 @@ class JobsSpan(_OpenSpan):
         start = self._factory.tracer.start_span
         self._linked = [start(self._operation, parent, attributes=attributes, links=[link]) for parent in parents[1:]]
         for age in ages:
-            self._factory.instruments.queue_age.record(age, {"mem0.method": self._method})
+            instruments = self._factory.instruments
+            instruments.record(instruments.queue_age, age, {"mem0.method": self._method}, self._context)
         return self
 
     def __exit__(
@@ -320,18 +332,19 @@ class _ModelSpan:
 
     def set_result(self, result: T) -> T:
         """Record the tokens and sizes of a result, and return it."""
-        factory = self._factory
-        attributes = named.token_attributes(result, self._model.price)
+        attributes = {}
         if self._operation == "chat":
+            attributes = named.token_attributes(result, self._model.price)
             self._count_tokens(attributes)
-        elif self._operation == "embeddings" and (shape := getattr(result, "shape", ())):
-            attributes["gen_ai.embeddings.dimension.count"] = int(shape[-1])
+        elif self._operation == "embeddings":
+            attributes = self._model.find_new_dimensions(result)
         if self._span.is_recording():
-            if factory.captures_content and self._operation == "chat":
+            if self._factory.captures_content and self._operation == "chat":
                 attributes |= named.chat_content(self._call.args, result)
-            elif factory.captures_content:
+            elif self._factory.captures_content:
                 attributes["input.value"] = named.to_json(self._call.args)
-            self._span.set_attributes(attributes)
+            if attributes:
+                self._span.set_attributes(attributes)
         return result
 
     def _count_tokens(self, attributes: Mapping[str, Any]) -> None:
@@ -354,4 +367,5 @@ class _ModelSpan:
         self._span.end()
         instruments = self._factory.instruments
         durations = {"chat": instruments.inference_duration, "embeddings": instruments.embeddings_duration}
-        durations.get(self._operation, instruments.operation_duration).record(seconds, labels, self._context)
+        duration = durations.get(self._operation, instruments.operation_duration)
+        instruments.record(duration, seconds, labels, self._context)
