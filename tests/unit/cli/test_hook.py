@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -153,8 +154,10 @@ def test_a_running_server_is_asked(
     assert [one["content"] for one in capture[2]["messages"]] == ["My sister Anna works at Galp.", "And I drink tea."]
     assert capture[2]["background"] is True
     assert not (tmp_path / "data").exists()
-    monkeypatch.setenv("MEM0_SERVER_KEY", "wrong")
-    assert send({"hook_event_name": "UserPromptSubmit", "prompt": "Where do I live?"}) == {}
+    for key in ("wrong", "m0k_secret\r\nX-Other: 1"):
+        monkeypatch.setenv("MEM0_SERVER_KEY", key)
+        assert send({"hook_event_name": "UserPromptSubmit", "prompt": "Where do I live?"}) == {}
+    assert len(got) == 3, "no header was split"
 
 
 def test_a_key_without_spaces_recalls_its_own_memories(
@@ -180,12 +183,15 @@ def test_memories_of_a_team_are_recalled_at_a_prompt(send: Send, tmp_path: Path)
 
 def test_asking_a_server_loads_no_part_of_the_library() -> None:
     script = (
-        "import sys; from mem0_core.cli import main; main(['hook', '--url', 'http://127.0.0.1:9']);"
-        "heavy = [name for name in sys.modules if name.split('.')[0] in ('numpy', 'pydantic', 'sqlite3')];"
+        "import sys; from mem0_core.cli import main; main(['hook']);"
+        "heavy = [name for name in ('numpy', 'pydantic', 'sqlite3', 'http', 'ssl', 'shutil') if name in sys.modules];"
         "ours = {name for name in sys.modules if name.startswith('mem0_core.')};"
         "print(heavy, sorted(ours - {'mem0_core.' + part for part in ('errors', 'cli', 'cli._errors', 'cli._hook')}),"
         " file=sys.stderr)"
     )
     event = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "Where do I live?"})
-    done = subprocess.run([sys.executable, "-c", script], input=event, capture_output=True, text=True, check=True)
+    env = {**os.environ, "MEM0_SERVER_URL": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=event, capture_output=True, text=True, check=True, env=env
+    )
     assert (done.stdout, done.stderr.splitlines()[-1]) == ("{}\n", "[] []")

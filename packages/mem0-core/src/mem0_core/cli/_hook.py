@@ -2,8 +2,8 @@
 
 Before a prompt it adds the relevant memories of the user and of their spaces to the context; after a turn it queues the
 user's messages, as memories of the user alone. It reads the event as JSON on standard input, and fails open: an error
-never stops the assistant. With the URL of a running server it imports nothing but the standard library; otherwise it
-opens the store itself, which takes longer.
+never stops the assistant. With the URL of a running server it imports only a small part of the standard library;
+otherwise it opens the store itself, which takes longer.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from http import HTTPStatus
-from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 __all__ = ["DEFAULT_MAX_TOKENS", "ask_server", "run_hook"]
 
@@ -32,8 +30,9 @@ _TIMEOUT_SECONDS = 5.0
 _RECALL_EVENTS = ("UserPromptSubmit", "SessionStart")
 _CAPTURE_EVENTS = ("Stop", "SessionEnd", "PreCompact")
 
-
-_WITHOUT_SPACES = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
+# As numbers: `http.HTTPStatus` takes a millisecond to import.
+_OK = 200
+_WITHOUT_SPACES = (400, 403, 404, 501)
 
 
 class _Backend(Protocol):
@@ -52,8 +51,11 @@ def ask_server(arguments: Sequence[str]) -> dict[str, Any] | None:
     Returns:
         The reply, or None if no server is named or the arguments have options for something else.
     """
+    url = os.environ.get("MEM0_SERVER_URL")
+    if not arguments:  # the usual command, for which the parser would import a third of everything
+        return run_hook(argparse.Namespace(url=url, max_tokens=DEFAULT_MAX_TOKENS)) if url else None
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    parser.add_argument("--url", default=os.environ.get("MEM0_SERVER_URL"))
+    parser.add_argument("--url", default=url)
     parser.add_argument("--max-tokens", type=int, default=DEFAULT_MAX_TOKENS)
     try:
         options, rest = parser.parse_known_args(arguments)
@@ -116,15 +118,42 @@ class _Server:
         self._post("/memories", {"messages": messages, "source": source, "keep": "statements", "background": True})
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
-        with closing(kind(self._url.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
-            connection.request("POST", self._url.path.rstrip("/") + path, json.dumps(body).encode(), self._headers)
-            reply = connection.getresponse()
-            found: dict[str, Any] = json.load(reply)
-        if reply.status != HTTPStatus.OK:
-            kind_of_error = _RefusedError if reply.status in _WITHOUT_SPACES else ConnectionError
-            raise kind_of_error(found.get("detail", reply.reason))
+        send = _send_encrypted if self._url.scheme == "https" else _send
+        status, reply = send(self._url, self._url.path.rstrip("/") + path, self._headers, json.dumps(body).encode())
+        found: dict[str, Any] = json.loads(reply)
+        if status != _OK:
+            kind_of_error = _RefusedError if status in _WITHOUT_SPACES else ConnectionError
+            raise kind_of_error(found.get("detail", status))
         return found
+
+
+def _send_encrypted(url: SplitResult, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    """Send a request over HTTPS, and return the status and the body of its response."""
+    from contextlib import closing
+    from http.client import HTTPSConnection
+
+    with closing(HTTPSConnection(url.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
+        connection.request("POST", path, body, headers)
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+
+
+def _send(url: SplitResult, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    """Do the same over HTTP, in version 1.0, whose responses end with the connection.
+
+    The import of `http.client` takes as long as the rest of the command.
+    """
+    given = {"Host": url.netloc, "Content-Length": str(len(body)), **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    if not all(value.isprintable() for value in given.values()):
+        raise ValueError("$MEM0_SERVER_KEY or the URL has a character that no header can hold")
+    with socket.create_connection((url.hostname or "", url.port or 80), _TIMEOUT_SECONDS) as connection:
+        connection.sendall(f"POST {path} HTTP/1.0\r\n{head}\r\n".encode() + body)
+        with connection.makefile("rb") as reply:
+            status = int(reply.readline().split()[1])
+            while reply.readline().strip():
+                pass
+            return status, reply.read()
 
 
 class _Store:
