@@ -698,6 +698,16 @@ FILTERS: dict[str, tuple[Any, Parts]] = {
     "an empty filter of a field": ({"a": {}}, ("the filter on 'a'", "{}", "a value or an operator", "{'gte': 3}")),
     "a number as field": ({3: 1}, ("filters", "not 3", "a string", "filters={'3': ...}")),
     "a group of MongoDB": ({"$and": [{"a": 1}]}, ("'$and'", "not {'a': 1}", "text, numbers", "did you mean 'AND'?")),
+    "a group of MongoDB with a mapping": (
+        {"$or": {"a": 1}},
+        ("$or", "{'a': 1}", "a list of filters", "pass {'OR': [...]}"),
+    ),
+    "a day that does not exist": (
+        {"created_at": {"gte": "2026-02-30"}},
+        ("gte on 'created_at'", "'2026-02-30'", "takes a time", "pass ISO 8601 text"),
+    ),
+    "an id under OR": ({"OR": [{"user_id": "bob"}]}, ("user_id='bob'", "under OR", "one scope", "pass user_id= to")),
+    "several ids": ({"user_id": ["a", "b"]}, ("user_id", "['a', 'b']", "one id", "one call for each id")),
     "a range": ({"a": {"between": [1, 2]}}, ("'a'", "'between'", "gt, gte", "pass one of them")),
 }
 

@@ -66,7 +66,7 @@ def test_every_command_of_the_seed_is_there_and_told_of(talk: MessageLog) -> Non
     told = talk("@help")
     assert all(verb.usage in told for verb in PROMPT_COMMANDS.values())
     assert "A line without @" in told
-    assert talk("@help store") == "@store TEXT: add a text to the memory"
+    assert talk("@help store") == "@store TEXT: add a text to the memory (also @add)"
     assert talk("@help nope") == "! unknown command @nope"
 
 
@@ -78,6 +78,12 @@ def test_what_is_said_is_stored_and_what_is_asked_is_answered(talk: MessageLog) 
     assert talk.texts() == ["I live in Rome.", "I like tea -- it is warm"]
     assert talk("") == ""
     assert "-v is a flag" in talk("@store -v is a flag")
+
+
+def test_the_names_of_the_command_line_work_in_the_prompt_too(talk: MessageLog) -> None:
+    talk("@add I live in Rome.")
+    assert "I live in Rome." in talk("@search Where do I live?")
+    assert "I live in Rome." in talk("@get-all")
 
 
 def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: MessageLog) -> None:

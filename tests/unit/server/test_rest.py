@@ -276,3 +276,17 @@ def test_the_command_refuses_to_serve_strangers(tmp_path: Path, capsys: pytest.C
     assert "there is no key" in capsys.readouterr().err
     assert main(["serve", "--no-keys", "--host", "0.0.0.0", "--path", str(tmp_path)]) == 2
     assert "--no-keys serves every caller" in capsys.readouterr().err
+
+
+async def test_wrong_requests_are_explained(memory: Memory) -> None:
+    wrong = {
+        ("POST", "/search", b"{bad"): "the body is not valid JSON: Expecting property name",
+        ("POST", "/search", b"[]"): "the body must be a JSON object; send one such as {",
+        ("POST", "/search", b'{"querry": "tea"}'): "unknown fields: querry; did you mean 'query'? (accepted: ",
+        ("GET", "/memory", None): "there is no path '/memory'; did you mean '/memories'?; GET /openapi.json lists all",
+        ("PATCH", "/search", None): "/search does not accept PATCH; accepted: POST; use one of them",
+    }
+    async with connect(memory, None) as client:
+        for (method, path, body), reason in wrong.items():
+            reply = await client.request(method, path, content=body, headers={"Content-Type": "application/json"})
+            assert reason in reply.json()["detail"]

@@ -42,6 +42,9 @@ class _NamespacedTool(MemoryTool):
 
     namespace: tuple[str, ...] = ()
 
+    def _check_arguments(self, given: Mapping[str, Any]) -> None:
+        """Leave the arguments to LangChain, as langmem's tools do."""
+
     def _resolve_scope(self, config: RunnableConfig | None) -> Scope:
         if not self.namespace:
             return super()._resolve_scope(config)

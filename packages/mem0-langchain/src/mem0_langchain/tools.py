@@ -12,12 +12,12 @@ from typing import Any, Literal
 from langchain_core.messages import ToolCall
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from mem0_core import AnswerDict, ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
 from mem0_core.api.options import check_call, unwrap_memory
 from mem0_core.domain.records import list_added
-from mem0_core.domain.suggestions import describe_unknown, describe_value
+from mem0_core.domain.suggestions import describe_field, describe_unknown, describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.language.prompt_data import encode_data, escape_line
 from mem0_core.llm.prompts import memory_line
@@ -90,19 +90,20 @@ class MemoryTool(OwnedFields, BaseTool):
         return await super().ainvoke(input, config, **kwargs)
 
     def _check_input(self, given: object) -> None:
-        """Raise ArgumentError for wrong arguments of a program; LangChain answers a model that gives such."""
         _check_plain(self.name, given)
-        if not isinstance(given, dict) or given.get("type") == "tool_call":
-            return
-        fields = self.tool_call_schema.model_fields  # type: ignore[union-attr]
-        missing = [name for name, field in fields.items() if field.is_required() and name not in given]
-        for name, value in given.items():
-            if missing and name not in fields:
-                raise ArgumentError(f"{self.name} {describe_unknown(str(name), value, fields)}")
-        if missing:
-            raise ArgumentError(
-                f"{self.name} is missing the required argument {missing[0]!r}; pass {{{missing[0]!r}: ...}}"
-            )
+        if isinstance(given, dict) and given.get("type") != "tool_call":
+            self._check_arguments(given)
+
+    def _check_arguments(self, given: Mapping[str, Any]) -> None:
+        """Raise ArgumentError for wrong arguments of a program; LangChain answers a model that gives such."""
+        schema: type[BaseModel] = self.tool_call_schema  # type: ignore[assignment]
+        try:
+            schema.model_validate(given)
+        except ValidationError as error:
+            fields = schema.model_fields
+            for name in given.keys() - fields.keys():
+                raise ArgumentError(f"{self.name} {describe_unknown(str(name), given[name], fields)}") from error
+            raise ArgumentError(describe_field(self.name, error.errors()[0])) from error
 
     def _run(self, *values: Any, config: RunnableConfig, **arguments: Any) -> ToolResult:
         arguments |= self._name_values(values)

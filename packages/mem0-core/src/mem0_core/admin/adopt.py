@@ -99,7 +99,7 @@ def _parse_memory(memory: Mapping[str, Any], index: int) -> MemoryItem:
     memory_id, text = memory.get("id"), memory.get("memory")
     label = f"memory {memory_id!r}" if memory_id else f"memories[{index}]"
     if not isinstance(memory_id, str) or not memory_id or not is_valid_text(memory_id):
-        raise InputError(f"{label}: its id must be a non-empty string, not {memory_id!r}")
+        raise InputError(f"{label}: its id must be a non-empty string, not {memory_id!r}; pass a text")
     if not isinstance(text, str) or not text.strip() or not is_valid_text(text):
         raise InputError(f"{label} has no text: {text!r}")
     try:

@@ -32,6 +32,7 @@ from mem0_core.domain.erasure import (
 )
 from mem0_core.domain.records import LaggingProjection, Scope, new_id
 from mem0_core.domain.spaces import find_space_name, member_source, space_scope
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import CapabilityError, InputError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.relations import sync_projections
@@ -355,7 +356,9 @@ def _probe_files(files: Iterable[Path], erasure: _Erasure, findings: _Findings) 
 
 def _check_reason(reason: object) -> None:
     if not isinstance(reason, str) or not reason.strip():
-        raise InputError(f"reason must be a non-empty string, such as the number of a request, not {reason!r}")
+        raise InputError(
+            f"reason must be a non-empty string, not {describe_value(reason)}; pass, for example, reason='request 17'"
+        )
     if len(reason) > _MAX_REASON_CHARS:
         raise InputError(f"reason has {len(reason)} characters; at most {_MAX_REASON_CHARS} are accepted")
 

@@ -189,7 +189,7 @@ class UpdateApi(MemoryRuntime):
 
         name, scope = parse_source(source), scope_or_all(ids)
         if name is None:
-            raise InputError("source must be a non-empty string, not None")
+            raise InputError("source must be a non-empty string, not None; pass, for example, source='tool:web_search'")
         ports = yield from self._ports()
         done, pending = yield from updates.retract_source(ports, name, scope, at=utc_now(), purge=purge)
         if done.jobs or done.summaries:

@@ -44,6 +44,7 @@ _OPTIONS = {
     "user_id": "--user",
     "agent_id": "--agent",
     "run_id": "--run",
+    "reason": "--reason",
     **{
         name: f"--{name.replace('_', '-')}"
         for name in ("as_of", "depth", "limit", "max_tokens", "min_trust", "timeout")

@@ -113,8 +113,10 @@ def _raise_quit(session: PromptState, rest: str) -> None:
 
 
 PROMPT_COMMANDS: dict[str, PromptCommand] = {
-    "store": PromptCommand("@store TEXT", "add a text to the memory", _build_text_command("add")),
-    "remember": PromptCommand("@remember QUESTION", "find the memories that answer it", _build_text_command("search")),
+    "store": PromptCommand("@store TEXT", "add a text to the memory (also @add)", _build_text_command("add")),
+    "remember": PromptCommand(
+        "@remember QUESTION", "find the memories that answer it (also @search)", _build_text_command("search")
+    ),
     "answer": PromptCommand("@answer QUESTION", "answer a question, with the proof", _build_text_command("answer")),
     "context": PromptCommand("@context QUERY", "show the prompt block for a query", _build_text_command("context")),
     "list": PromptCommand("@list", "list all memories", _build_shell_command("get-all", scoped=True)),
@@ -169,6 +171,9 @@ MEMORY is the number of one of the memories shown last, an id, or at least 4 dig
 
 _NONE = "-"
 """Typed instead of a name: no id of that kind."""
+_SHELL_NAMES = {"add": "store", "search": "remember", "ask": "answer", "get-all": "list", "visualize": "viz"}
+"""Names of the command line's subcommands, each with that of the prompt."""
+
 _BARE = {"help": "@help", "quit": "@quit", "exit": "@quit"}
 """Whole lines that are commands without an @."""
 
@@ -316,6 +321,7 @@ class PromptState:
                 return
             line = command
         name, _, rest = line[1:].partition(" ")
+        name = _SHELL_NAMES.get(name, name)
         if name not in PROMPT_COMMANDS:
             near = [known for known in PROMPT_COMMANDS if name and known.startswith(name) and known != "path"]
             if len(near) != 1:

@@ -115,11 +115,14 @@ def _parse_group(
 
 def _take_id(axis: Axis, value: object, ids: dict[Axis, str], *, allowed: bool) -> None:
     if not allowed:
-        raise ScopeError(f"{axis} is not allowed under OR or NOT: a call names one scope")
+        given = describe_value(value)
+        raise ScopeError(
+            f"{axis}={given} is not allowed under OR or NOT: a call names one scope; pass {axis}= to the call"
+        )
     if isinstance(value, Mapping) and set(value) == {"eq"}:
         value = value["eq"]
     if not isinstance(value, str):
-        raise ScopeError(f"{axis} in filters must be one id, not {value!r}")
+        raise ScopeError(f"{axis} in filters must be one id, not {value!r}; make one call for each id")
     if ids.setdefault(axis, value) != value:
         raise ScopeError(f"{axis} is given twice in filters: {ids[axis]!r} and {value!r}; pass it once")
 
@@ -128,6 +131,11 @@ def _parse_field(key: str, value: object) -> list[Filter]:
     own = key in OWN_FIELDS
     field = key.removeprefix("metadata.") if not own else key
     if isinstance(value, Mapping):
+        if key.startswith("$") and (group := key[1:].upper()) in _GROUPS:
+            raise QueryError(
+                f"{key} in filters takes a list of filters, not {describe_value(value)}; pass {{{group!r}: [...]}}",
+                query=value,
+            )
         if not value:
             raise QueryError(
                 f"the filter on {key!r} is empty, {{}}; pass a value or an operator, for example"
@@ -174,7 +182,7 @@ def _condition(field: str, own: bool, operator: object, value: object) -> Condit
         )
     if own and field in _TIMES:
         value = tuple(map(_moment, value)) if isinstance(value, tuple) else _moment(value)
-        if operator in _ORDER and not re.match(r"\d{4}", str(value)):  # texts such as "2025-07" compare as they are
+        if operator in _ORDER and not (_PARTIAL_DATE.fullmatch(str(value)) or _is_time(value)):
             raise QueryError(
                 f"{operator} on {field!r} takes a time, not {describe_value(value)}; pass ISO 8601 text such as"
                 " '2026-01-31', or Unix seconds",
@@ -189,6 +197,17 @@ def _moment(value: object) -> object:
         return value if value is None or isinstance(value, bool) else parse_timestamp(value)
     except InputError:
         return value
+
+
+_PARTIAL_DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
+"""Years and months compare as texts."""
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return bool(parse_timestamp(value))
+    except InputError:
+        return False
 
 
 def _check_scalar(field: str, value: object) -> None:

@@ -273,4 +273,4 @@ def resolve_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
 def _check_keys(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     for key in given:
         if key not in known:
-            raise ConfigError(f"{where}: unknown key {key!r}{suggest(str(key), known)}")
+            raise ConfigError(f"{where}: unknown key {key!r}{suggest(str(key), known)}; rename it, or leave it out")

@@ -55,7 +55,7 @@ def parse_source(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip() or "\0" in value or not is_valid_text(value):
-        raise InputError(f"source must be a non-empty string, such as 'tool:web_search', not {value!r}")
+        raise InputError(f"source must be a non-empty string, not {value!r}; pass, for example, 'tool:web_search'")
     if value.startswith(RESERVED_PREFIX) and not isinstance(value, InternalId):
         raise InputError(f"source begins with {RESERVED_PREFIX!r}, which is reserved: choose another name")
     if len(value) > MAX_SOURCE_CHARS:

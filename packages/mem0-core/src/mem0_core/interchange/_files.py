@@ -104,6 +104,8 @@ def _detect_text_format(text: str, name: str) -> str:
                 return "text"
             _parse_document(text, name)  # raises with the location of the error
         return "jsonl"
+    if not document:
+        raise InputError(f"{name} has no messages: it is {document}; pass a file with messages")
     format = detect_format(document)
     if format is None:
         known = ", ".join(CHAT_FORMATS)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from mem0_core.domain.suggestions import suggest
 from mem0_core.server._guard import Receive
 from mem0_core.server._problems import HttpError
 from mem0_core.server.keys import ApiKey, KeyRing
@@ -23,6 +24,8 @@ BODY = "mem0_core.body"
 """Key of a body that has been read, in the scope of its request."""
 
 _AXES = ("user_id", "agent_id", "run_id")
+_EXAMPLE = '{"query": "tea", "user_id": "alice"}'
+_MAX_SHOWN_CHARS = 100  # the search for the nearest name takes longer than linear time
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
 
 
@@ -101,9 +104,9 @@ async def read_json(request: Any) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise HttpError(400, "the body is not valid JSON") from error
+        raise HttpError(400, f"the body is not valid JSON: {error}; send an object such as {_EXAMPLE}") from error
     if not isinstance(found, dict):
-        raise HttpError(400, "the body must be a JSON object")
+        raise HttpError(400, f"the body must be a JSON object; send one such as {_EXAMPLE}")
     return found
 
 
@@ -143,7 +146,9 @@ def pick(given: Mapping[str, Any], accepted: Iterable[str], ignored: Iterable[st
     """
     accepted = tuple(accepted)
     if unknown := set(given) - {*accepted, *ignored, *_AXES}:
-        raise HttpError(400, f"unknown fields: {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(accepted))}")
+        first = min(unknown)[:_MAX_SHOWN_CHARS]
+        hint = suggest(first, sorted({*accepted, *_AXES}))
+        raise HttpError(400, f"unknown fields: {', '.join(sorted(unknown))}{hint}; rename {first!r}, or leave it out")
     return {name: given[name] for name in accepted if given.get(name) is not None}
 
 

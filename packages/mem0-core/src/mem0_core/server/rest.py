@@ -20,6 +20,7 @@ from typing import Any
 
 import mem0_core
 from mem0_core.admin.replies import REPLY_FILE
+from mem0_core.domain.suggestions import find_nearest
 from mem0_core.errors import MissingExtraError, NotFoundError
 from mem0_core.memory import Memory
 from mem0_core.server._endpoint import Endpoints, name_messages, name_subject, respond, respond_problem
@@ -334,9 +335,19 @@ def _build_mcp(memory: Memory, keys: KeyRing | None, limiter: RateLimiter) -> An
     return LazyMcpEndpoint(memory, keys, limiter)
 
 
+_MAX_SHOWN_CHARS = 100  # the search for the nearest name takes longer than linear time
+
+
 async def _respond_to_unknown(request: Any, error: Any) -> Any:
     """Return the response to a path or a method that no route has."""
-    return respond_problem(HttpError(error.status_code, error.detail, error.headers))
+    reason, path = error.detail, request.url.path
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        path = path[:_MAX_SHOWN_CHARS]
+        near = find_nearest(path, sorted({route.path for route in ROUTES}))
+        reason = f"there is no path {path!r}{(near and f'; did you mean {near!r}?') or ''}; GET /openapi.json lists all"
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        reason = f"{path} does not accept {request.method}; accepted: {error.headers['Allow']}; use one of them"
+    return respond_problem(HttpError(error.status_code, reason, error.headers))
 
 
 def _routes_without_inspector() -> list[Any]:
