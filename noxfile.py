@@ -207,8 +207,9 @@ def deepagents(session: nox.Session) -> None:
     packages = [
         part for name in ("mem0-core[faiss,onnx]", "mem0-langchain[deepagents]") for part in ("-e", f"packages/{name}")
     ]
-    session.install(*pins, WEIGHTS, *packages, *GROUPS["tests"])
+    session.install(*pins, WEIGHTS, *packages, "-e", "packages/memory-conformance", *GROUPS["tests"])
     session.run("pytest", "tests/frameworks/langchain/test_deepagents.py", *session.posargs, env=ONE_THREAD)
+    session.run("pytest", "tests/conformance/test_known_systems.py", "-k", "deepagents", env=ONE_THREAD)
     session.run("pytest", "tests/docs/test_documentation.py", "-k", "deepagents", *session.posargs)
     with tempfile.TemporaryDirectory() as home:
         session.run("python", "examples/deep_agent.py", env={**OFFLINE, "HOME": home, "USERPROFILE": home})

@@ -47,6 +47,16 @@ SYSTEMS: dict[str, KnownSystem] = {
     "llamaindex": KnownSystem(
         f"{_HERE}.llamaindex:LlamaIndexMemory", "llama-index-core", "LlamaIndex's Memory, on a SQLite file"
     ),
+    "langchain-history": KnownSystem(
+        f"{_HERE}.langchain:LangChainHistory",
+        "langchain-core",
+        "a chat message history of LangChain; MEMORY_CONFORMANCE_HISTORY names a factory, else that in memory",
+    ),
+    "deepagents": KnownSystem(
+        f"{_HERE}.deepagents:DeepAgentsBackend",
+        "deepagents",
+        "a backend of deepagents; MEMORY_CONFORMANCE_BACKEND names a factory, else FilesystemBackend",
+    ),
     "rest": KnownSystem(
         f"{_HERE}.rest:RestServer",
         "",
