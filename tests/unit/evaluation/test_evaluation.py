@@ -7,6 +7,7 @@ import json
 import platform
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from mem0_core.evaluation import (
     Question,
     Settings,
     Transcript,
+    describe_ranking,
     measure,
     parse_requirement,
+    rank_memories,
     read_questions,
     read_transcripts,
     render_report,
@@ -176,6 +179,31 @@ def test_two_results_are_compared_question_by_question(chat: Path, tmp_path: Pat
     result = run_evaluation(plan(chat, recipes=("hybrid",), compare=config))
     assert result["comparison"]["second"] == str(config)
     assert "Comparison" in render_report(result)
+
+
+def arm_of(*found: float) -> dict[str, Any]:
+    rows = [{"question": str(number), "values": {"found": value}} for number, value in enumerate(found)]
+    return {"settings": {}, "figures": {"found": {"value": sum(found) / len(found)}}, "rows": rows}
+
+
+def test_memories_are_in_order_and_those_that_differ_by_chance_are_tied() -> None:
+    arms = {
+        "no memory": {**arm_of(*[1.0] * 40), "settings": None},
+        "worst": arm_of(*[0.0] * 40),
+        "first half": arm_of(*[1.0] * 20, *[0.0] * 20),
+        "second half": arm_of(*[0.0] * 19, *[1.0] * 21),
+    }
+    ranking = rank_memories(arms)
+    assert [one["arm"] for one in ranking["memories"]] == ["second half", "first half", "worst"]
+    assert ranking["memories"][2]["difference"]["value"] == pytest.approx(0.5)
+    assert describe_ranking(ranking) == "order by found: second half = first half > worst"
+    assert describe_ranking(rank_memories({"only": arm_of(1.0)})) == ""
+
+
+def test_the_order_of_the_recipes_is_in_the_report(chat: Path) -> None:
+    result = run_evaluation(plan(chat, recipes=("hybrid", "mem0")))
+    assert describe_ranking(result["ranking"]) in unescape(render_report(result))
+    assert {one["arm"] for one in result["ranking"]["memories"]} == {"memory hybrid (hash)", "memory mem0 (hash)"}
 
 
 def test_answers_are_judged_and_lift_and_harm_are_against_no_memory(chat: Path) -> None:

@@ -357,8 +357,8 @@ _SHOWN_FIGURES = ("hit@5", "found", "precision", "stale_above_fresh", "refused",
 
 
 def format_evaluation(result: Any) -> list[Block]:
-    """Return the main figures of each arm, the requirements, and the files of the report."""
-    from mem0_core.evaluation import format_figure
+    """Return the main figures of each arm, their order, the requirements, and the files of the report."""
+    from mem0_core.evaluation import describe_ranking, format_figure
 
     arms = result["arms"]
     names = [name for name in _SHOWN_FIGURES if any(name in arm["figures"] for arm in arms.values())]
@@ -369,7 +369,9 @@ def format_evaluation(result: Any) -> list[Block]:
         f"{'met' if check['met'] else 'not met'}: {check['requirement']} ({check['arm']})" for check in result["checks"]
     )
     advice = [result["suggestion"]["advice"]] if "suggestion" in result else []
-    blocks = [Table(rows, header=("arm", *names)), *_format_comparison(result.get("comparison")), *checks, *advice]
+    order = filter(None, [describe_ranking(result["ranking"])])
+    compared = _format_comparison(result.get("comparison"))
+    blocks = [Table(rows, header=("arm", *names)), *order, *compared, *checks, *advice]
     return [*blocks, f"report: {result['report']} and {result['data']}"]
 
 

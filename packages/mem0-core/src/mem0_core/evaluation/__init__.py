@@ -17,7 +17,7 @@ from mem0_core.evaluation.arms import (
     WholeHistory,
 )
 from mem0_core.evaluation.cloze import make_questions
-from mem0_core.evaluation.compare import compare_arms
+from mem0_core.evaluation.compare import compare_arms, describe_ranking, rank_memories
 from mem0_core.evaluation.datasets import LOCOMO_CATEGORIES, Suite, parse_beam_day, parse_locomo_evidence, read_suite
 from mem0_core.evaluation.figures import FIGURES, Figure, bootstrap_intervals, measure, summarize
 from mem0_core.evaluation.judging import ModelJudge, make_questions_with_model
@@ -55,6 +55,7 @@ __all__ = [
     "check_page",
     "check_requirements",
     "compare_arms",
+    "describe_ranking",
     "evaluate",
     "format_figure",
     "make_questions",
@@ -63,6 +64,7 @@ __all__ = [
     "parse_beam_day",
     "parse_locomo_evidence",
     "parse_requirement",
+    "rank_memories",
     "read_questions",
     "read_suite",
     "read_transcripts",

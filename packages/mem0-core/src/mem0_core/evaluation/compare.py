@@ -1,4 +1,4 @@
-"""Comparison of two evaluations, question by question."""
+"""Comparison of two evaluations, and of the memories of one, question by question."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mem0_core.errors import InputError
 from mem0_core.evaluation.figures import FIGURES, Figure, bootstrap_intervals
 
-__all__ = ["compare_arms"]
+__all__ = ["compare_arms", "describe_ranking", "rank_memories"]
 
 _TIME = "milliseconds"  # differs from run to run
 
@@ -59,3 +59,33 @@ def _judge_difference(name: str, low: float, high: float) -> str:
     if low <= 0 <= high or not better or name == _TIME:
         return "no difference" if name != _TIME else ""
     return "better" if (low > 0) == (better > 0) else "worse"
+
+
+def rank_memories(arms: Mapping[str, Any]) -> dict[str, Any]:
+    """Order the memories of a result: by their judged answers, else by the answering messages in their prompts.
+
+    Returns:
+        ``figure``, ``correct`` or ``found``, and ``memories``, best first. Each but the first has the ``difference`` of
+        the one before it to itself, with its interval, and ``is_tied``: True if the interval contains 0.
+    """
+    memories = [name for name, arm in arms.items() if arm["settings"] is not None]
+    figure = "correct" if all("correct" in arms[name]["figures"] for name in memories) else "found"
+    ranked = [name for name in memories if figure in arms[name]["figures"]]
+    ranked.sort(key=lambda name: -arms[name]["figures"][figure]["value"])
+    entries: list[dict[str, Any]] = [{"arm": name} for name in ranked]
+    for place in range(1, len(ranked)):
+        pair = (ranked[place], ranked[place - 1])
+        one = compare_arms(arms[pair[0]], arms[pair[1]], pair)["figures"][figure]
+        entries[place] |= {"difference": one["difference"], "is_tied": one["verdict"] == "no difference"}
+    return {"figure": figure, "memories": entries}
+
+
+def describe_ranking(ranking: Mapping[str, Any]) -> str:
+    """Return the order of several memories as a line; empty for fewer than two."""
+    memories = ranking["memories"]
+    if len(memories) < 2:
+        return ""
+    words = [memories[0]["arm"]]
+    for one in memories[1:]:
+        words += ["=" if one["is_tied"] else ">", one["arm"]]
+    return f"order by {ranking['figure']}: {' '.join(words)}"

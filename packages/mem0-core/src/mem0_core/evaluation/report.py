@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from mem0_core.evaluation.compare import describe_ranking
 from mem0_core.evaluation.figures import FIGURES
 
 __all__ = ["format_figure", "render_report"]
@@ -40,6 +41,7 @@ def render_report(result: Mapping[str, Any]) -> str:
         _suggestion(result.get("suggestion")),
         _comparison(result.get("comparison")),
         _section("All questions", _figure_table({name: arm["figures"] for name, arm in result["arms"].items()})),
+        _ranking(result.get("ranking")),
     ]
     for kind in sorted(result["questions"]):
         by_arm = {name: arm["kinds"].get(kind, {}) for name, arm in result["arms"].items()}
@@ -121,6 +123,11 @@ def _comparison(comparison: Mapping[str, Any] | None) -> str:
     first, second = (escape(str(comparison[side])) for side in ("first", "second"))
     head = f"<tr><th>figure</th><th>{first}</th><th>{second}</th><th>difference</th><th></th></tr>"
     return _section("Comparison", f"<table>{head}{rows}</table>")
+
+
+def _ranking(ranking: Mapping[str, Any] | None) -> str:
+    line = "" if ranking is None else describe_ranking(ranking)
+    return f"<p>{escape(line)} (= where the interval of the difference contains 0)</p>" if line else ""
 
 
 def _legend(result: Mapping[str, Any]) -> str:

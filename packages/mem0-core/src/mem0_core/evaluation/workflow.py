@@ -16,7 +16,7 @@ from mem0_core.config import MemoryConfig, load_config
 from mem0_core.errors import ConfigError, InputError
 from mem0_core.evaluation.arms import Arm, MemoryArm, NoMemory, RecentWindow, Remembered, Settings, WholeHistory
 from mem0_core.evaluation.cloze import make_questions
-from mem0_core.evaluation.compare import compare_arms
+from mem0_core.evaluation.compare import compare_arms, rank_memories
 from mem0_core.evaluation.datasets import Suite, read_suite
 from mem0_core.evaluation.judging import ModelJudge, make_questions_with_model
 from mem0_core.evaluation.questions import Question, read_questions
@@ -98,6 +98,7 @@ def run_evaluation(
         memories, models = _open_memories(plan, config, transcripts, stack, llm)
         arms: list[Arm] = [NoMemory(), WholeHistory(), RecentWindow(plan.settings.max_tokens), *memories]
         result = evaluate(arms, transcripts, questions, judge=judge, price=plan.price, on_progress=on_progress)
+        result["ranking"] = rank_memories(result["arms"])
         result["receipt"] = make_receipt(plan.files, questions)
         result["models"] = models
         result["checks"] = check_requirements(result, plan.requirements, memories[0].name)
