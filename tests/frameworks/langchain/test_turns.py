@@ -14,6 +14,7 @@ from langchain.agents.middleware import (
     AgentState,
     ModelFallbackMiddleware,
     ModelRetryMiddleware,
+    PIIMiddleware,
     hook_config,
 )
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -114,6 +115,18 @@ def test_a_model_that_is_asked_again_sees_the_memories_again(memory: Memory, mod
     run(agent, "Which tea do I drink?", mode)
     assert [shown(system) for system in model.systems] == [["I drink green tea."]] * 3
     assert known(memory)[1:] == ["Which tea do I drink?", "Noted."]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("outermost", [True, False])
+def test_an_answer_that_a_guard_redacts_is_remembered_as_redacted(memory: Memory, mode: Mode, outermost: bool) -> None:
+    guard = PIIMiddleware("email", apply_to_input=False, apply_to_output=True)
+    parts: list[Any] = [remembering(memory), guard]
+    agent = create_agent(
+        Chatbot(answer=lambda _: "Write to ann@example.org."), middleware=parts if outermost else parts[::-1]
+    )
+    run(agent, "I drink green tea.", mode)
+    assert known(memory) == ["I drink green tea.", "Write to [REDACTED_EMAIL]."]
 
 
 class Corrector(AgentMiddleware[Any, Any]):
