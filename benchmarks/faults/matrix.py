@@ -196,6 +196,8 @@ class SQLiteMatrix:
 
     def _abort(self, verb: Verb, base: Place, at: int, fault: Fault) -> Examined:
         place = self._copy(base, "run")
+        if fault == "full":  # a job on a full disk is never done
+            place = dataclasses.replace(place, patience=1.0)
 
         def run() -> None:
             self.injector.arm(at=at, fault=fault)

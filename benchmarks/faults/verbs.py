@@ -30,10 +30,15 @@ OUTAGE = {"lease": 30.0, "backoff": 0.01, "workers": 1}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder with one store, in a file or in a schema of a server."""
+    """A folder with one store, in a file or in a schema of a server.
+
+    Attributes:
+        patience: seconds that a call waits for queued jobs.
+    """
 
     folder: Path
     url: str = ""
+    patience: float = 20.0
 
     @property
     def store(self) -> Path:
@@ -276,7 +281,7 @@ CORE: tuple[Verb, ...] = (
         has_model=True,
         is_chunked=True,
     ),
-    Verb("flush", lambda memory, place: memory.flush(20.0), prepare=_queue, has_model=True, is_chunked=True),
+    Verb("flush", lambda memory, place: memory.flush(place.patience), prepare=_queue, has_model=True, is_chunked=True),
     Verb("retry", lambda memory, place: memory.retry(memory.pending()[0]["id"]), prepare=_fail_job),
     Verb("add_many", _add_many, is_chunked=True, is_repeatable=True),
     Verb("update", lambda memory, place: memory.update(_first(memory, "Lisbon"), "I live in Madrid.", {"a": 1})),

@@ -21,6 +21,7 @@ from mem0_core import (
     ModelError,
     StoreError,
 )
+from mem0_core.api.options import unwrap_memory
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from tests.support import MODES, MemoryDriver, Mode
 
@@ -120,6 +121,19 @@ def test_functions_whose_result_is_needed_raise_a_callback_error(memory: MemoryD
 def test_an_argument_of_a_wrong_type_is_named(memory: MemoryDriver, call: Any, name: str) -> None:
     with pytest.raises((ArgumentError, InputError, Mem0Error), match=name):
         call(memory)
+
+
+class Raising:
+    """An object whose every attribute raises."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise RuntimeError(f"no {name} here")
+
+
+@pytest.mark.parametrize("given", [Raising(), "data", None], ids=["raising", "text", "none"])
+def test_another_object_in_the_place_of_a_memory_is_an_argument_error(given: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"memory must be a mem0_core\.Memory, not"):
+        unwrap_memory(given)
 
 
 def test_a_huge_number_of_recent_messages_is_all_of_them(memory: MemoryDriver) -> None:

@@ -43,7 +43,12 @@ def unwrap_memory(memory: AnyMemory | _Async[AnyMemory]) -> AnyMemory:
     Raises:
         ArgumentError: it is neither.
     """
-    inner = memory if isinstance(memory, MemoryRuntime) else getattr(memory, "memory", None)
+    inner: object = memory
+    if not isinstance(memory, MemoryRuntime):
+        try:
+            inner = getattr(memory, "memory", None)
+        except Exception:  # noqa: BLE001 - the attribute of an object of another kind may raise anything
+            inner = None
     if not isinstance(inner, MemoryRuntime):
         raise ArgumentError(
             f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
