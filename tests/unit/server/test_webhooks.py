@@ -48,13 +48,14 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                # before the response, as the next request may come in another thread
+                receiver.received.put(({name.lower(): value for name, value in self.headers.items()}, body))
                 status = receiver.statuses.pop(0) if receiver.statuses else 204
                 self.send_response(status)
                 if status == 302:
                     self.send_header("Location", receiver.url)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
-                receiver.received.put(({name.lower(): value for name, value in self.headers.items()}, body))
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
