@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mem0_core import AsyncMemory, Memory
+from mem0_core import AsyncMemory, Memory, Scope
+from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
+from mem0_core.graph.known_names import restore_names
 from mem0_core.providers.onnx import OnnxEmbedder
 from tests.graph_model import GraphModel, relation_replies
 
@@ -188,3 +190,26 @@ def test_a_user_called_as_their_id_says_gets_no_name(tmp_path: Path, embedder: O
     with open_with_model(tmp_path, embedder, form) as memory:
         memory.add("Hi, I'm U, just moved here.", user_id="u")
         assert relations(memory) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "where does karen work",
+        "What did I say about new york?",
+        'is "karen" at zeta',
+        "tell me of duncan ferris's bakery",
+        "KAREN?",
+        "Karén's café in zeta",
+        "no name at all",
+        "who is 'karen'",
+    ],
+)
+def test_a_question_without_the_opening_of_a_name_is_left_as_it_is(
+    text: str, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = memory.store.graph
+    adjacency = AdjacencyIndex(graph).of(Scope(user_id="u"))
+    quick = restore_names(adjacency, text)
+    monkeypatch.setattr(Adjacency, "may_open_names", lambda self, openings: True)
+    assert quick == restore_names(adjacency, text)

@@ -28,3 +28,14 @@ def test_the_names_of_a_query_need_no_patterns_of_clauses() -> None:
     assert "clauses" not in vars(load_grammar("english"))
     assert extract_by_rules("Maya lives in Porto.", speaker="").relations
     assert "clauses" in vars(load_grammar("english"))
+
+
+def test_every_slurred_possessive_has_one_of_the_ends_that_are_looked_for_first() -> None:
+    grammar = load_grammar("english")
+    nouns = [noun for noun, kin in grammar.kin.items() if not kin.is_plural and noun.isalpha()]
+    owners = sorted(grammar.words["own"] | grammar.words["owns_third"])
+    texts = [f"my {noun}s {after} thing" for noun in nouns for after in sorted(grammar.words["after_slurred"])]
+    texts += [f"{owner} {what}s Ann" for owner in owners for what in ("name", "birthday")]
+    slurred = [text for text in (*texts, *map(str.upper, texts)) if grammar.slurred.search(text) is not None]
+    assert len(slurred) > len(nouns)
+    assert all(grammar.slurred_ends.search(text) is not None for text in slurred)

@@ -17,6 +17,7 @@ from mem0_core import Memory, Scope
 from mem0_core.domain.records import Message
 from mem0_core.language.parsed_query import parse_query
 from mem0_core.recall import cache as search_cache
+from mem0_core.stores.graph.embedded import EmbeddedGraph
 from tests.support import MODES, MemoryDriver, open_memory, result_texts, run_python, run_sql
 
 NEXT_YEAR = "2099-01-01"
@@ -269,6 +270,51 @@ def test_a_search_of_an_unchanged_store_runs_no_statement_but_for_new_results(tm
         memory.add("I like tea from Assam.", user_id="u")
         assert memory.search("tea in Porto", user_id="u")["results"]
         assert statements
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
+    """Return a list that grows with each call of a method of the graph index."""
+    calls: list[str] = []
+    method = getattr(EmbeddedGraph, name)
+
+    def count(*given: Any, **options: Any) -> Any:
+        calls.append(name)
+        return method(*given, **options)
+
+    monkeypatch.setattr(EmbeddedGraph, name, count)
+    return calls
+
+
+def test_a_name_is_looked_up_in_the_graph_once_until_something_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("My sister Anna lives in Porto. Anna works at Zeta.", user_id="u")
+        looked_up = count_calls(monkeypatch, "neighborhoods")
+        for question in ("Where does Anna live?", "Where does Anna work?", "Who is Anna?"):
+            assert memory.search(question, user_id="u")["relations"]
+        once = len(looked_up)
+        assert once
+        memory.search("What is Anna like?", user_id="u")
+        assert len(looked_up) == once
+        memory.add("Anna likes tea.", user_id="other")
+        memory.search("What does Anna want?", user_id="u")
+        assert len(looked_up) > once
+
+
+def test_relations_are_searched_only_if_one_may_be_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_memory(tmp_path) as memory, open_memory(tmp_path, config={"search_cache": False}) as plain:
+        memory.add("My sister Anna lives in Porto. Anna works at Zeta.", user_id="u")
+        memory.search("tea", user_id="u")
+        near, far = "Anna works at Zeta", "an unrelated question on astronomy"
+        expected = plain.search(near, user_id="u")["relations"]
+        assert expected
+        assert plain.search(far, user_id="u")["relations"] == []
+        searched = count_calls(monkeypatch, "nearest_relations")
+        assert memory.search(far, user_id="u")["relations"] == []
+        assert not searched
+        assert memory.search(near, user_id="u")["relations"] == expected
+        assert searched
 
 
 def test_changes_are_read_from_the_last_one_on(pair: Pair) -> None:

@@ -7,8 +7,10 @@ users, in the scope of an agent alone, are two.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ import numpy as np
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import clear_text_caches
+from mem0_core.domain.normalization import normalize
 from mem0_core.domain.records import Scope, entity_key
 from mem0_core.interfaces import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
 from mem0_core.language.naming import get_given_name, is_naming
@@ -28,10 +31,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-__all__ = ["NEVER", "Adjacency", "AdjacencyIndex", "IncidentEdges", "microseconds"]
+__all__ = ["NEVER", "Adjacency", "AdjacencyIndex", "IncidentEdges", "microseconds", "name_opening"]
 
 NEVER = np.iinfo(np.int64).max
 """End of a relation that is valid now."""
+_OPENING = re.compile(r"\w+")
 _MAX_TAIL_EDGES = 4_096  # new edges that are scanned before all are sorted by vertex again
 _MAX_CHANGES_PER_EDGE = 4  # with more changes since the last state, the whole graph is read
 _MAX_CACHED_EDGES = 2_000_000  # of all scopes
@@ -73,7 +77,8 @@ class _EdgeOrder:
 class _Vertices:
     """Vertices of a scope. They are only ever added, so that several states can share them.
 
-    `first_words` has the vertices whose names are several words, by the folded first word, if it is capitalized.
+    `first_words` has the vertices whose names are several words, by the folded first word, if it is capitalized;
+    `openings` has the `name_opening` of every name.
     """
 
     keys: dict[tuple[str | None, bytes], int] = field(default_factory=dict)
@@ -83,6 +88,7 @@ class _Vertices:
     names: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     first_words: dict[str, list[int]] = field(default_factory=dict)
+    openings: set[str] = field(default_factory=set)
 
     def add(self, nodes: Iterable[NodeRow]) -> None:
         for row, user, key, name, kind in nodes:
@@ -93,6 +99,7 @@ class _Vertices:
                 self.rows.append(row)
                 self.names.append(name)
                 self.kinds.append(kind)
+                self.openings.add(name_opening(name))
                 first, *others = name.split() or [name]
                 if others and first[:1].isupper():
                     self.first_words.setdefault(first.casefold(), []).append(vertex)
@@ -133,6 +140,7 @@ class Adjacency:
         heaviest, latest: upper bounds of the weight and of `since` of the edges with each label; (labels,).
         aliases: other names of vertices, by `records.entity_key`: merged names, and the names of the speaker.
         own_names: those keys of `aliases` that are names of the speaker.
+        alias_openings: the `name_opening` of each alias; None if some are unknown, as merged names are kept by key.
     """
 
     position: ChangePosition
@@ -158,6 +166,7 @@ class Adjacency:
     _sorted_count: int
     aliases: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
     own_names: frozenset[bytes] = frozenset()
+    alias_openings: frozenset[str] | None = frozenset()
 
     @property
     def vertices(self) -> int:
@@ -185,6 +194,11 @@ class Adjacency:
         named = (*self._vertices.named.get(key, ()), *self.aliases.get(key, ()))
         return [vertex for vertex in dict.fromkeys(named) if vertex < self.vertices]
 
+    def may_open_names(self, openings: AbstractSet[str]) -> bool:
+        """Return False if no name and no alias has one of these `name_opening`."""
+        known = self.alias_openings
+        return known is None or not (openings.isdisjoint(self._vertices.openings) and openings.isdisjoint(known))
+
     def present_key(self, name: str) -> bytes:
         """Return the `records.entity_key` of the present name of an entity."""
         key = entity_key(name)
@@ -201,15 +215,24 @@ class Adjacency:
         """
         aliases = {key: self.find_vertices(name) for key, name in merged.items()}
         own = {vertex: list(self._find_own_names(vertex)) for vertex in self.find_vertices(speaker)}
-        for vertex, keys in own.items():
-            for key in keys:
-                aliases.setdefault(key, []).append(vertex)
+        for vertex, names in own.items():
+            for name in names:
+                aliases.setdefault(entity_key(name), []).append(vertex)
         found = {key: tuple(vertices) for key, vertices in aliases.items() if vertices}
-        own_names = frozenset(key for keys in own.values() for key in keys)
-        return replace(self, aliases=found, own_names=own_names) if found else self
+        own_names = [name for names in own.values() for name in names]
+        return (
+            replace(
+                self,
+                aliases=found,
+                own_names=frozenset(map(entity_key, own_names)),
+                alias_openings=None if merged else frozenset(map(name_opening, own_names)),
+            )
+            if found
+            else self
+        )
 
-    def _find_own_names(self, vertex: int) -> Iterator[bytes]:
-        """Yield the keys of the names that a vertex has by its present relations."""
+    def _find_own_names(self, vertex: int) -> Iterator[str]:
+        """Yield the names that a vertex has by its present relations."""
         naming = np.array([is_naming(label) for label in self.labels], bool)
         incident = self.incident_edges(vertex, self.valid_edges())
         gives = naming[self.label[incident.edges]]
@@ -217,7 +240,7 @@ class Adjacency:
         for end in dict.fromkeys(incident.ends[gives & incident.forward].tolist()):
             for name in (self.names[end], get_given_name(self.names[end])):
                 if name and others.isdisjoint(self.find_vertices(name)):
-                    yield entity_key(name)
+                    yield name
 
     def find_first_word(self, word: str) -> str:
         """Return the first word of a longer name ("Karen" of Karen Smith) in its spelling there; empty for none."""
@@ -402,6 +425,12 @@ def _bounds(labels: int, edges: Mapping[str, Ints], heaviest: Ints, latest: Ints
 def _order_edges(ends: Ints, vertices: int) -> _EdgeOrder:
     edges = np.argsort(ends, kind="stable")
     return _EdgeOrder(edges, np.searchsorted(ends[edges], np.arange(vertices + 1)))
+
+
+def name_opening(name: str) -> str:
+    """Return the letters and digits that begin a name, folded as `records.entity_key` folds it; empty for none."""
+    opening = _OPENING.match(normalize("NFC", name.lstrip()).casefold())
+    return opening.group() if opening is not None else ""
 
 
 def microseconds(time: str) -> int:

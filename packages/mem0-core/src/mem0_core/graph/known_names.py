@@ -18,6 +18,7 @@ __all__ = ["restore_names"]
 _MAX_TEXT_CHARS = 2_000  # characters of a question in which names are looked for
 _MAX_NAME_WORDS = 6
 _WORD = re.compile(r"\w+(?:[.&+-]\w+|['’](?!s\b)\w+)*")
+_LETTERS = re.compile(r"\w+")
 _QUOTED = re.compile(r"(?<!\w)['‘]([^'‘’\n]{1,80})['’](?!\w)|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
 
 
@@ -45,6 +46,8 @@ def restore_names(adjacency: Adjacency, text: str) -> str:
     if not adjacency.vertices:
         return text
     head = text[:_MAX_TEXT_CHARS]
+    if head.isascii() and not adjacency.may_open_names({"", *_LETTERS.findall(head.lower())}):
+        return text  # as most questions; an accent after a word would change it
     spans = list(_find_names(adjacency, head))
     for start, end, name in reversed(spans):
         head = head[:start] + name + head[end:]

@@ -125,6 +125,7 @@ class Grammar:
         breaks: words that end a noun phrase.
         casual: words that only a text in lower case has.
         slurred: finds nouns with an "s" that lacks its apostrophe ("my dads a postman").
+        slurred_ends: finds the end of any word where `slurred` may match; few texts have one, so it is tried first.
         injuries: verb -> how it leaves a part of the body.
         tables: the data file.
     """
@@ -139,6 +140,7 @@ class Grammar:
     casual: frozenset[str]
     injuries: Mapping[str, str]
     slurred: re.Pattern[str]
+    slurred_ends: re.Pattern[str]
     tables: Mapping[str, Any]
 
     @cached_property
@@ -172,6 +174,7 @@ def load_grammar(language: str) -> Grammar:
     roles = {word: role for role, text in table["roles"].items() for word in text.split()}
     breaks = words["breaks"] | words["goes_on"]
     kin = _read_kin(words)
+    slurred, slurred_ends = _compile_slurred(kin, words)
     return Grammar(
         words=words,
         roles=roles,
@@ -188,18 +191,23 @@ def load_grammar(language: str) -> Grammar:
         breaks=breaks,
         casual=words["casual"],
         injuries=table.get("injuries", {}),
-        slurred=_compile_slurred(kin, words),
+        slurred=slurred,
+        slurred_ends=slurred_ends,
         tables=table,
     )
 
 
-def _compile_slurred(kin: Mapping[str, Kin], words: Mapping[str, frozenset[str]]) -> re.Pattern[str]:
+def _compile_slurred(
+    kin: Mapping[str, Kin], words: Mapping[str, frozenset[str]]
+) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return `Grammar.slurred` and `Grammar.slurred_ends`."""
     nouns = [noun for noun, each in kin.items() if not each.is_plural and noun.isalpha()]
     owners, after = "|".join(sorted(words["own"] | words["owns_third"])), "|".join(sorted(words["after_slurred"]))
-    return re.compile(
+    slurred = re.compile(
         rf"\b((?:{'|'.join(sorted(nouns))})(?=s (?:{after})\b)|(?:{owners}) (?:name|birthday)(?=s (?!are\b)))s",
         re.IGNORECASE,
     )
+    return slurred, re.compile(rf"s (?:{after})\b|(?:name|birthday)s ", re.IGNORECASE)
 
 
 def _read_patterns(group: str, text: str) -> Iterator[Pattern]:

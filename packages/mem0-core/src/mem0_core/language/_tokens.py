@@ -38,7 +38,10 @@ class TokenizedText:
     """
 
     def __init__(self, text: str, grammar: Grammar) -> None:
-        text = grammar.slurred.sub(r"\1's", _UNREADABLE.sub(" ", text)).replace(" w/ ", " with ")
+        text = _UNREADABLE.sub(" ", text)
+        if grammar.slurred_ends.search(text) is not None:
+            text = grammar.slurred.sub(r"\1's", text)
+        text = text.replace(" w/ ", " with ")
         self._grammar = grammar
         self.titles = {title.casefold(): Entity(title) for title in _TITLE.findall(text)}
         self.words: list[str] = []

@@ -174,7 +174,7 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         # A message that was processed meanwhile is in neither: no longer queued, and not yet a memory of `active`.
         active, known = None, (yield from _look_up(ports, request, None))
     if known.get("relations") and not request.recipe.is_dense_only:
-        request = replace(request, query=(yield from _restore_names(ports, request)))
+        request = replace(request, query=(yield from _restore_names(ports, request, active)))
     query, signals = request.query, request.recipe.signals
     check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
@@ -190,12 +190,12 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         speaker_words=speaker_words,
         time_spans=query.time_spans if "date" in signals else (),
         # A position of 0: the graph never had a relation, as for most users of a store without a model.
-        graph=(yield from _recall_graph(ports, request, vectors, untrusted))
+        graph=(yield from _recall_graph(ports, request, vectors, untrusted, active))
         if known.get("relations")
         else GraphEvidence(),
         untrusted_relations=untrusted,
         allowed_rows=(yield from _load_allowed_rows(ports, request)),
-        transient=(yield from _load_transient(ports, request, known.get("unprocessed", ()), vectors)),
+        transient=(yield from _load_transient(ports, request, known.get("unprocessed", ()), vectors, active)),
         active=active,
         cosines=np.zeros(0, dtype=np.float32) if active is None else active.cosines(vectors[0]),
         term_counts=term_counts,
@@ -288,11 +288,11 @@ def _embed_query(ports: Ports, text: str) -> Flow[NDArray[np.float32]]:
     return vectors
 
 
-def _restore_names(ports: Ports, request: SearchRequest) -> Flow[ParsedQuery]:
+def _restore_names(ports: Ports, request: SearchRequest, active: ActiveScope | None) -> Flow[ParsedQuery]:
     """Return the query with the names that the graph has as it has them, so that a name in lower case is seen."""
     from mem0_core.recall.exploration import restore_query  # imports NumPy, which importing this package must not
 
-    return (yield from restore_query(ports, request.query, request.scope))
+    return (yield from restore_query(ports, request.query, request.scope, active))
 
 
 def _remove_names(text: str, names: frozenset[str]) -> str:
@@ -311,7 +311,11 @@ def _find_untrusted(ports: Ports, request: SearchRequest) -> Flow[Collection[int
 
 
 def _recall_graph(
-    ports: Ports, request: SearchRequest, vectors: NDArray[np.float32], untrusted: Collection[int]
+    ports: Ports,
+    request: SearchRequest,
+    vectors: NDArray[np.float32],
+    untrusted: Collection[int],
+    active: ActiveScope | None,
 ) -> Flow[GraphEvidence]:
     """Return the relations that bear on a query. Where some are not trusted, no path is followed through them."""
     assert ports.graph is not None
@@ -326,6 +330,7 @@ def _recall_graph(
         as_of=request.as_of,
         with_support="graph" in recipe.sources,
         with_paths="path" in recipe.signals and not untrusted,
+        active=active,
     )
     if not untrusted:
         return evidence
@@ -346,6 +351,7 @@ def _load_transient(
     request: SearchRequest,
     unprocessed: Sequence[tuple[Job, Message]],
     vectors: NDArray[np.float32],
+    active: ActiveScope | None,
 ) -> Flow[list[TransientCandidate]]:
     if request.as_of is not None:
         return (yield from _load_past(ports, request, request.as_of, vectors))
@@ -353,7 +359,7 @@ def _load_transient(
     is_wanted = not request.recipe.is_dense_only and reaches_back(request.query.question)
     if not (request.include_superseded or is_wanted):
         return unprocessed_candidates
-    return [*unprocessed_candidates, *(yield from _load_replaced(ports, request, vectors))]
+    return [*unprocessed_candidates, *(yield from _load_replaced(ports, request, vectors, active))]
 
 
 def _embed_unprocessed(
@@ -387,12 +393,16 @@ def _to_item(job: Job, message: Message) -> MemoryItem:
 
 
 def _load_replaced(
-    ports: Ports, request: SearchRequest, vectors: NDArray[np.float32]
+    ports: Ports, request: SearchRequest, vectors: NDArray[np.float32], active: ActiveScope | None
 ) -> Flow[list[TransientCandidate]]:
     """Return the last earlier texts of memories as candidates."""
+    if active is not None and not active.known.get("replaced", True):
+        return []  # as in most scopes
     replaced, embedded = yield from do(
         ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
     )
+    if active is not None and request.filter is None:
+        active.known["replaced"] = bool(replaced)
     if not replaced:
         return []
     return [

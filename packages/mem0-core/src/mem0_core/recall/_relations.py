@@ -16,15 +16,17 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Relation, Scope
 from mem0_core.errors import ModelError
 from mem0_core.flow import Flow, do
-from mem0_core.graph.lookup import extract_entities, search_neighborhoods, search_relations, self_name
+from mem0_core.graph.lookup import extract_entities, self_name
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.recall._neighbors import find_near_names, find_near_relations
 from mem0_core.recall._ranking import bm25
-from mem0_core.recall.embedding import embed_texts
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from mem0_core.recall.cache import ActiveScope
 
 
 MAX_QUERY_NAMES = 64
@@ -65,6 +67,7 @@ def recall_relations(
     as_of: str | None = None,
     with_support: bool = True,
     with_paths: bool = False,
+    active: ActiveScope | None = None,
 ) -> Flow[GraphEvidence]:
     """Return the relations that bear on a query.
 
@@ -72,9 +75,10 @@ def recall_relations(
         vectors: embedding of the query, (1, dims).
         with_support: find the memories that state them too.
         with_paths: follow the query through the graph if it describes a path, see `_score_paths`.
+        active: the scope as it is now, if it is kept in memory.
     """
-    paths = (yield from _score_paths(ports, query, scope, as_of)) if with_paths else {}
-    rows = yield from _find_rows(ports, graph, query, scope, vectors, as_of)
+    paths = (yield from _score_paths(ports, query, scope, as_of, active)) if with_paths else {}
+    rows = yield from _find_rows(ports, graph, query, scope, vectors, as_of, active)
     if not rows:
         return GraphEvidence(paths=paths)
     primary = ports.store.graph
@@ -99,29 +103,23 @@ def _find_rows(
     scope: Scope,
     vectors: NDArray[np.float32],
     as_of: str | None,
+    active: ActiveScope | None,
 ) -> Flow[list[int]]:
     """Return the rows of relations near the query, then of those around the entities that it names."""
-    options = graph.options
-    (near,) = yield from search_relations(
-        graph, scope, vectors, _POOL_SIZE, threshold=options.triplet_threshold, as_of=as_of
-    )
-    rows = [row for row, _ in near]
+    rows = yield from find_near_relations(ports, graph, scope, vectors, _POOL_SIZE, as_of=as_of, active=active)
     names = yield from _find_query_entities(graph, query, scope)
     if names:
-        names = yield from _resolve_names(ports, scope, names)
-        embedded = yield from embed_texts(ports, names)
-        neighborhoods = yield from search_neighborhoods(
-            graph, scope, embedded, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
-        )
-        rows += [row for neighborhood in neighborhoods for row, _ in neighborhood.relations]
+        names = yield from _resolve_names(ports, scope, names, active)
+        around = yield from find_near_names(ports, graph, scope, names, _POOL_SIZE, as_of=as_of, active=active)
+        rows += [row for neighborhood in around for row, _ in neighborhood.relations]
     return rows
 
 
-def _resolve_names(ports: Ports, scope: Scope, names: Sequence[str]) -> Flow[list[str]]:
+def _resolve_names(ports: Ports, scope: Scope, names: Sequence[str], active: ActiveScope | None) -> Flow[list[str]]:
     """Return names as the graph has them: merged names under their present name, names of the speaker under its own."""
     from mem0_core.recall.exploration import load_adjacency  # imports NumPy, which importing this package must not
 
-    adjacency = yield from load_adjacency(ports, scope)
+    adjacency = yield from load_adjacency(ports, scope, active)
     found = ([adjacency.names[vertex] for vertex in adjacency.find_vertices(name)] or [name] for name in names)
     return list(dict.fromkeys(known for some in found for known in some))
 
@@ -163,7 +161,9 @@ def _score_support(ports: Ports, ranked: Sequence[tuple[Relation, float]]) -> Fl
     return support
 
 
-def _score_paths(ports: Ports, query: ParsedQuery, scope: Scope, as_of: str | None) -> Flow[dict[int, float]]:
+def _score_paths(
+    ports: Ports, query: ParsedQuery, scope: Scope, as_of: str | None, active: ActiveScope | None
+) -> Flow[dict[int, float]]:
     """Return `GraphEvidence.paths`: a traversal, for the queries that call for one.
 
     Those are possessive chains ("my sister's dog"), questions of identity, and questions about a time.
@@ -172,11 +172,13 @@ def _score_paths(ports: Ports, query: ParsedQuery, scope: Scope, as_of: str | No
 
     if not (query.question.steps or query.question.asks_identity or query.is_about_time):
         return {}
-    paths = yield from traverse(ports, query, scope, as_of=as_of)
+    paths = yield from traverse(ports, query, scope, as_of=as_of, active=active)
     step_scores: dict[int, float] = {}
     for path in paths:
         for step in path.steps:
             step_scores[step.relation.row] = max(path.score, step_scores.get(step.relation.row, 0.0))
+    if not step_scores:
+        return {}
     memories = yield from do(ports.store.graph.supporting_memory_rows, list(step_scores))
     scores: dict[int, float] = {}
     for relation, rows in memories.items():

@@ -67,7 +67,7 @@ class SlotReader:
             return []
         from mem0_core.recall.exploration import load_adjacency  # imports NumPy
 
-        adjacency = yield from load_adjacency(self._ports, self._search.request.scope)
+        adjacency = yield from load_adjacency(self._ports, self._search.request.scope, self._search.active)
         vertices = () if adjacency.find_vertices(name) else adjacency.find_longer_names(name)
         return [fold(adjacency.names[vertex]) for vertex in vertices][:_MAX_SUBJECTS]
 

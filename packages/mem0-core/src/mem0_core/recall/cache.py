@@ -9,10 +9,10 @@ is committed does without the scope. So no search returns what a search without 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core._system.records import dataclass
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from mem0_core.interfaces import FeatureChanges, MemoryStore, VectorIndex
     from mem0_core.recall._plan import Search, SearchRequest
 
-__all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scope"]
+__all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scope", "read_once"]
+
+T = TypeVar("T")
 
 _MAX_SCOPE_MEMORIES = 2_048  # of a larger scope, the candidates alone are read
 _MAX_MEMORIES = 20_000  # of all active scopes: about 3 kB each
 _PRODUCT_NUMBERS = 1 << 18  # of one matrix product: for more, BLAS wakes a second thread, and may wait a time slice
 _MAX_SCOPES = 4_096  # that were searched, active or not
 _MAX_RESULTS = 64  # of one scope
+_MAX_READS = 64  # of one scope, other than of its memories
 _MAX_EMBEDDINGS = 1_024
 _MAX_QUERY_CHARS = 4_000  # longer queries are not kept
 
@@ -60,6 +63,23 @@ def find_result(ports: Ports, request: SearchRequest) -> Flow[Search | None]:
 def is_current(ports: Ports, active: ActiveScope) -> Flow[bool]:
     """Return True if nothing was committed since a scope was opened."""
     return ports.cache is not None and (yield from do(ports.cache.is_current, ports.store, active))
+
+
+def read_once(active: ActiveScope | None, key: Hashable, read: Callable[[], Flow[T]]) -> Flow[T]:
+    """Return the result of a read, kept with a scope in memory, if there is one, until something is committed.
+
+    Args:
+        key: the read and its arguments, of which its result must depend alone.
+    """
+    if active is None:
+        return (yield from read())
+    reads = active.reads
+    if key in reads:
+        return cast("T", reads[key])
+    result = yield from read()
+    if len(reads) < _MAX_READS:
+        reads[key] = result
+    return result
 
 
 class SearchCache:
@@ -218,7 +238,8 @@ class ActiveScope:
         slots: keys of the slots of each memory, separated by newlines, (n,).
         expiration_dates: ``YYYY-MM-DD`` or None, (n,).
         items: memories by row that were read at this version.
-        known: results of other reads at this version.
+        known: results of the reads that every search makes, at this version.
+        reads: results of other reads at this version, see `read_once`.
         results: searches at this version, with their hits and notes.
     """
 
@@ -236,6 +257,7 @@ class ActiveScope:
     expiration_dates: NDArray[np.object_]
     items: dict[int, MemoryItem]
     known: dict[str, Any]
+    reads: dict[Hashable, object]
     results: dict[Hashable, tuple[Search, list[Hit], list[str]]]
 
     def find_result(self, request: SearchRequest) -> Search | None:
@@ -346,7 +368,7 @@ def _load(
     # The version and the position are read first: whatever is committed meanwhile is read again by the next search.
     position = lexicon.position(scope)
     if kept is not None and kept.position == position:
-        return replace(kept, version=version, items={}, known={}, results={})
+        return replace(kept, version=version, items={}, known={}, reads={}, results={})
     if kept is not None and kept.position.epoch != position.epoch:
         kept = None
     changes = lexicon.feature_changes(
@@ -470,6 +492,7 @@ class _Content(NamedTuple):
             expiration_dates=self.expiration_dates,
             items={},
             known={},
+            reads={},
             results={},
         )
 

@@ -26,11 +26,14 @@ from mem0_core.language.families import load_families
 from mem0_core.language.name_similarity import EntityName, compare_names, is_part_of
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.language.question import Question, expand_kinship
+from mem0_core.recall._neighbors import find_near_names
+from mem0_core.recall.cache import read_once
 from mem0_core.recall.embedding import embed_texts
 
 if TYPE_CHECKING:
     from mem0_core.graph.query_engine import Bounds, Edge
     from mem0_core.graph.view import Drawing
+    from mem0_core.recall.cache import ActiveScope
 
 __all__ = ["GraphQueryAnswer", "build_drawing", "load_incident_relations", "restore_query", "run_query", "traverse"]
 
@@ -54,6 +57,7 @@ def traverse(
     limit: int = 5,
     depth: int | None = None,
     weights: Weights | None = None,
+    active: ActiveScope | None = None,
 ) -> Flow[list[Path]]:
     """Return the entities that a question leads to in the graph of a scope, best first, each with the path to it.
 
@@ -64,15 +68,16 @@ def traverse(
         as_of: ISO 8601 in UTC; follow the relations of that time. By default the last step follows those of the time
             that the question names, and the others those of now.
         depth: maximum number of relations in a path, up to 12; by default the number of steps in the question.
+        active: the scope as it is now, if it is kept in memory.
 
     Raises:
         InputError: `depth` is out of range.
     """
     if depth is not None and not 1 <= depth <= _MAX_DEPTH:
         raise InputError(f"depth must lie in 1..{_MAX_DEPTH}, not {depth!r}; pass, for example, depth=2")
-    adjacency = yield from load_adjacency(ports, scope)
+    adjacency = yield from load_adjacency(ports, scope, active)
     query = query.with_text(restore_names(adjacency, query.text))
-    starts = yield from _find_starts(ports, adjacency, query.question.start, scope, as_of)
+    starts = yield from _find_starts(ports, adjacency, query.question.start, scope, as_of, active)
     if not starts:
         return []
     question = query.question
@@ -142,29 +147,37 @@ def _choose_named_value(adjacency: Adjacency, tracks: Sequence[Track], question:
 
 
 def _find_starts(
-    ports: Ports, adjacency: Adjacency, name: str | None, scope: Scope, as_of: str | None
+    ports: Ports,
+    adjacency: Adjacency,
+    name: str | None,
+    scope: Scope,
+    as_of: str | None,
+    active: ActiveScope | None = None,
 ) -> Flow[dict[int, float]]:
     """Return the vertices of a name (None for the speaker), else those near it, each with a score in (0, 1]."""
     vertices = adjacency.find_vertices(self_name(scope) if name is None else name)
     if vertices:
         return dict.fromkeys(vertices, 1.0)
-    if name is None or ports.graph is None or not adjacency.vertices:
+    graph = ports.graph
+    if name is None or graph is None or not adjacency.vertices:
         return {}
-    return (yield from _find_similar_vertices(ports, ports.graph, adjacency, name, scope, as_of))
+    return (yield from _find_similar_vertices(ports, graph, adjacency, name, scope, as_of, active))
 
 
 def _find_similar_vertices(
-    ports: Ports, graph: GraphMemory, adjacency: Adjacency, name: str, scope: Scope, as_of: str | None
+    ports: Ports,
+    graph: GraphMemory,
+    adjacency: Adjacency,
+    name: str,
+    scope: Scope,
+    as_of: str | None,
+    active: ActiveScope | None,
 ) -> Flow[dict[int, float]]:
     """Return the vertices near a name that are the same name, else those that it is a part of."""
-    vectors = yield from embed_texts(ports, [name])
-    threshold = graph.options.threshold
-    (near,) = yield from search_neighborhoods(
-        graph, scope, vectors, threshold=threshold, limit=_MAX_START_NODES, as_of=as_of
-    )
+    found = yield from find_near_names(ports, graph, scope, [name], _MAX_START_NODES, as_of=as_of, active=active)
     same: dict[int, float] = {}
     partial: dict[int, float] = {}
-    for row, cosine in near.nodes:
+    for row, cosine in (node for neighborhood in found for node in neighborhood.nodes):
         vertex = adjacency.vertex_of(row)
         if vertex is None:
             continue
@@ -420,8 +433,12 @@ def _load_evidence(ports: Ports, relations: Sequence[Relation]) -> Flow[dict[str
 # --- the store ---------------------------------------------------------------------------------------------------
 
 
-def load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
+def load_adjacency(ports: Ports, scope: Scope, active: ActiveScope | None = None) -> Flow[Adjacency]:
     """Return the present graph of a scope, with the former names of its entities and the names of the speaker."""
+    return (yield from read_once(active, "adjacency", lambda: _load_adjacency(ports, scope)))
+
+
+def _load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
     index = ports.adjacency or AdjacencyIndex(ports.store.graph)
     adjacency: Adjacency = yield from do(index.of, scope)
     aliased: Adjacency | None = index.get_aliased(scope, adjacency) if adjacency.vertices else adjacency
@@ -432,9 +449,11 @@ def load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
     return aliased
 
 
-def restore_query(ports: Ports, query: ParsedQuery, scope: Scope) -> Flow[ParsedQuery]:
+def restore_query(
+    ports: Ports, query: ParsedQuery, scope: Scope, active: ActiveScope | None = None
+) -> Flow[ParsedQuery]:
     """Return a query with the names of a scope's graph as the graph has them."""
-    adjacency = yield from load_adjacency(ports, scope)
+    adjacency = yield from load_adjacency(ports, scope, active)
     return query.with_text(restore_names(adjacency, query.text))
 
 
