@@ -19,6 +19,8 @@ from mem0_core.testing import HashEmbedder
 __all__ = ["WORKLOADS"]
 
 WORKLOADS = ("search", "search by mem0", "search after an add", "add of two", "first search", "turn of an agent")
+RANKINGS = "rankings"  # a line that asks for the results of all questions about real texts
+_DEPTH = 20
 BLOCK = 20  # calls between two turns of the other commit
 
 
@@ -29,12 +31,31 @@ def main(folder: Path) -> None:
         for user, texts in given["memories"].items():
             memory.add_many(texts, user_id=user)
         calls = {name: _calls(name, memory, given, folder) for name in WORKLOADS}
-        for _ in range(2):  # the second search of a user is a warm one
+        for text in ("a dog", "tea", "a car"):  # the second search of a user reads ahead
             for user in given["memories"]:
-                memory.search("warm up", user_id=user, limit=10)
+                memory.search(text, user_id=user, limit=10)
         print("ready", flush=True)
         for line in sys.stdin:
-            print(json.dumps([_time(next(calls[line.strip()])) for _ in range(BLOCK)]), flush=True)
+            name = line.strip()
+            answer: object = _rank(folder, given["talks"]) if name == RANKINGS else _take_turn(calls[name])
+            print(json.dumps(answer), flush=True)
+
+
+def _take_turn(calls: Iterator[Callable[[], object]]) -> list[float]:
+    return [_time(next(calls)) for _ in range(BLOCK)]
+
+
+def _rank(folder: Path, talks: list[dict[str, Any]]) -> list[Any]:
+    """Return the texts and scores that each question finds, and that it finds in lower case."""
+    found: list[Any] = []
+    with Memory({"path": str(folder / "talks"), "durability": "process"}, embedder=HashEmbedder()) as memory:
+        for talk in talks:
+            memory.add_many(talk["messages"], user_id=talk["user"])
+            for question in talk["questions"]:
+                for text in (question, question.lower()):
+                    results = memory.search(text, user_id=talk["user"], limit=_DEPTH)["results"]
+                    found.append([[one["memory"], round(one["score"], 9), one.get("valid_to")] for one in results])
+    return found
 
 
 def _time(call: Callable[[], object]) -> float:

@@ -17,12 +17,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks._compared import WORKLOADS
+from benchmarks._compared import RANKINGS, WORKLOADS
 from benchmarks.corpus import memos, user_name, user_of
 from benchmarks.plan import ROOT, Plan
+from benchmarks.recall import load_datasets
 from benchmarks.report import Bar, Report, median, percentile
+from memory_conformance.stories import load_people
 
 __all__ = ["WORKLOADS", "Ratio", "compare", "ratio_of"]
 
@@ -48,11 +50,16 @@ def compare(plan: Plan, before: str, after: str) -> Report:
                 order = runners if number % 2 == 0 else runners[::-1]
                 took = {runner: median(runner.run(name)) for runner in order}
                 turns[name].append((took[runners[0]], took[runners[1]]))
+        rankings = [runner.rank() for runner in runners]
     for name, pairs in turns.items():
         ratio = ratio_of(pairs, plan.resamples)
         note = f"{ratio.low:.3f} to {ratio.high:.3f}; {ratio.before:.2f} and {ratio.after:.2f} ms of CPU"
         is_certain = ratio.low > 1
         report.add("time after / time before", name, ratio.middle, "x", _REGRESSION if is_certain else None, note)
+    asked = len(rankings[0])
+    changed = sum(one != other for one, other in zip(*rankings, strict=True))
+    note = f"of {asked:,}: memories, order and scores of the first 20"
+    report.add("results", "searches with other results", changed, note=note)
     return report
 
 
@@ -85,10 +92,18 @@ class _Runner:
 
     def run(self, workload: str) -> list[float]:
         """Run a block of a workload and return the time of each call."""
-        assert self._process.stdin is not None
-        print(workload, file=self._process.stdin, flush=True)
-        times: list[float] = json.loads(self._read())
+        times: list[float] = self._ask(workload)
         return times
+
+    def rank(self) -> list[object]:
+        """Return the results of each question about real texts."""
+        found: list[object] = self._ask(RANKINGS)
+        return found
+
+    def _ask(self, line: str) -> Any:
+        assert self._process.stdin is not None
+        print(line, file=self._process.stdin, flush=True)
+        return json.loads(self._read())
 
     def _read(self) -> str:
         assert self._process.stdout is not None
@@ -126,7 +141,34 @@ def _write_texts(file: Path, plan: Plan) -> None:
     for place, memo in enumerate(islice(memos(), plan.compared_memories)):
         memories.setdefault(user_name(user_of(place)), []).append(memo.text)
         questions.append(memo.question)
-    file.write_text(json.dumps({"memories": memories, "questions": questions[:_QUESTIONS]}), encoding="utf-8")
+    given = {"memories": memories, "questions": questions[:_QUESTIONS], "talks": list(_iter_talks(plan))}
+    file.write_text(json.dumps(given), encoding="utf-8")
+
+
+def _iter_talks(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Yield the messages and questions of LoCoMo and BEAM, where they are on this machine, and of the life stories."""
+    datasets = (dataset for name, dataset in load_datasets(plan).items() if name != "MuSiQue")
+    for collection in (one for dataset in datasets for one in dataset.collections):
+        messages = [
+            {"role": unit.role, "name": unit.speaker, "content": unit.text, "timestamp": occasion.said_at}
+            for occasion in collection.occasions
+            for unit in occasion.units
+        ]
+        given = [{key: value for key, value in message.items() if value is not None} for message in messages]
+        yield {
+            "user": collection.name,
+            "messages": given,
+            "questions": [question.text for question in collection.questions],
+        }
+    for person in load_people()[: plan.stories]:
+        messages = [
+            {"role": said["role"], "content": said["text"], "timestamp": said["time"]} for said in person["messages"]
+        ]
+        yield {
+            "user": person["id"],
+            "messages": messages,
+            "questions": [asked["question"] for asked in person["questions"]],
+        }
 
 
 def _git(*arguments: str) -> str:

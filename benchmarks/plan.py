@@ -47,6 +47,7 @@ class Plan:
         multihops: questions of MuSiQue, over only their passages (None: all, over the whole corpus).
         compared_memories, compared_turns: memories of a hundred users in the stores of two compared commits, and turns
             of twenty calls that each commit takes with each workload.
+        stories: people of the life stories that the two answer questions about (None: all).
         patience: seconds that one measurement may wait for quiet moments of the machine, see `pace`.
     """
 
@@ -96,6 +97,7 @@ class Plan:
     resamples: int = 2_000
     compared_memories: int = 10_000
     compared_turns: int = 30
+    stories: int | None = None
     patience: float = 90.0
 
     @property
@@ -150,5 +152,6 @@ QUICK = Plan(
     resamples=500,
     compared_memories=1_000,
     compared_turns=5,
+    stories=4,
     patience=2.0,
 )

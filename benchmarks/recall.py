@@ -40,7 +40,7 @@ BARS: Mapping[str, Mapping[str, float]] = {
 
 def measure(plan: Plan) -> Report:
     report = Report("recall")
-    datasets = _datasets(plan)
+    datasets = load_datasets(plan)
     for name in [name for name in BARS if name not in datasets]:
         report.skip(name, "the evaluation data is not here (../shared/data)")
     for name in plan.embedders or (DEFAULT_EMBEDDER,) if datasets else ():
@@ -66,7 +66,7 @@ def _measure_embedder(report: Report, plan: Plan, datasets: Mapping[str, Dataset
         }
 
 
-def _datasets(plan: Plan) -> dict[str, Dataset]:
+def load_datasets(plan: Plan) -> dict[str, Dataset]:
     """Return the datasets with files on this machine, reduced as planned."""
     found = []
     if locomo.PATH.exists():

@@ -42,6 +42,7 @@ from benchmarks import (
     retraction,
     scale,
     scores,
+    sqlite_store,
     together,
 )
 from benchmarks.baselines import Baseline
@@ -279,6 +280,17 @@ def test_converse_runs_and_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
     assert written["details"]["LoCoMo"]["turns"] == 5
     assert "cello" not in json.dumps(written), "no text of the dataset"
+
+
+@pytest.mark.slow
+def test_searches_and_adds_are_compared_with_a_vector_search_in_sqlite() -> None:
+    report = sqlite_store.measure(TINY)
+    names = [row.name for row in report.rows if row.value is not None and row.value > 0]
+    if not names:  # this Python's SQLite loads no extensions
+        assert [row.name for row in report.rows] == ["not measured"]
+        return
+    searches = ["default", "default, with relations read by rules", "mem0"]
+    assert names == [*searches, "scripted model", "infer=False"]
 
 
 @pytest.mark.slow
@@ -653,9 +665,13 @@ def test_a_ratio_is_that_of_pairs_and_its_interval_holds_it() -> None:
 
 @pytest.mark.slow
 def test_two_commits_are_compared_by_every_workload() -> None:
-    report = compare.compare(replace(TINY, compared_memories=40, compared_turns=1), "HEAD", "HEAD")
-    assert [row.name for row in report.rows] == list(compare.WORKLOADS)
-    assert all(row.value is not None and row.value > 0 for row in report.rows)
+    plan = replace(TINY, compared_memories=40, compared_turns=1, conversations=0, chats=0, stories=1)
+    report = compare.compare(plan, "HEAD", "HEAD")
+    *timed, rankings = report.rows
+    assert [row.name for row in timed] == list(compare.WORKLOADS)
+    assert all(row.value is not None and row.value > 0 for row in timed)
+    assert (rankings.section, rankings.value) == ("results", 0)
+    assert not rankings.note.startswith("of 0:")
 
 
 def test_the_command_writes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
