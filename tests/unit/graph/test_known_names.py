@@ -211,5 +211,5 @@ def test_a_question_without_the_opening_of_a_name_is_left_as_it_is(
     graph = memory.store.graph
     adjacency = AdjacencyIndex(graph).of(Scope(user_id="u"))
     quick = restore_names(adjacency, text)
-    monkeypatch.setattr(Adjacency, "may_open_names", lambda self, openings: True)
+    monkeypatch.setattr(Adjacency, "find_openings", lambda self, openings: openings)
     assert quick == restore_names(adjacency, text)

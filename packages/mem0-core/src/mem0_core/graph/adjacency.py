@@ -194,10 +194,10 @@ class Adjacency:
         named = (*self._vertices.named.get(key, ()), *self.aliases.get(key, ()))
         return [vertex for vertex in dict.fromkeys(named) if vertex < self.vertices]
 
-    def may_open_names(self, openings: AbstractSet[str]) -> bool:
-        """Return False if no name and no alias has one of these `name_opening`."""
+    def find_openings(self, openings: AbstractSet[str]) -> AbstractSet[str]:
+        """Return those of some `name_opening` that a name or an alias may have."""
         known = self.alias_openings
-        return known is None or not (openings.isdisjoint(self._vertices.openings) and openings.isdisjoint(known))
+        return openings if known is None else (openings & self._vertices.openings) | (openings & known)
 
     def present_key(self, name: str) -> bytes:
         """Return the `records.entity_key` of the present name of an entity."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mem0_core.domain.records import entity_key
-from mem0_core.graph.adjacency import Adjacency
+from mem0_core.graph.adjacency import Adjacency, name_opening
 from mem0_core.language.terms import is_stop_word
 
 __all__ = ["restore_names"]
@@ -46,7 +46,7 @@ def restore_names(adjacency: Adjacency, text: str) -> str:
     if not adjacency.vertices:
         return text
     head = text[:_MAX_TEXT_CHARS]
-    if head.isascii() and not adjacency.may_open_names({"", *_LETTERS.findall(head.lower())}):
+    if head.isascii() and not adjacency.find_openings({"", *_LETTERS.findall(head.lower())}):
         return text  # as most questions; an accent after a word would change it
     spans = list(_find_names(adjacency, head))
     for start, end, name in reversed(spans):
@@ -59,6 +59,7 @@ def _find_names(adjacency: Adjacency, text: str) -> Iterator[tuple[int, int, str
     quoted = {match.start(): match for match in _QUOTED.finditer(text)}
     skipped_until = 0
     words = list(_WORD.finditer(text))
+    openings = adjacency.find_openings({name_opening(word.group()) for word in words}) if text.isascii() else None
     index = 0
     while index < len(words):
         start = words[index].start()
@@ -68,7 +69,7 @@ def _find_names(adjacency: Adjacency, text: str) -> Iterator[tuple[int, int, str
             inner = quotation[1]
             if inner is not None and (name := next(_iter_known(adjacency, inner), "")):
                 yield quotation.start(), quotation.end(), f'"{name}"'
-        if start < skipped_until:
+        if start < skipped_until or (openings is not None and name_opening(words[index].group()) not in openings):
             index += 1
             continue
         if size := _count_own_words(adjacency, text, words, index):

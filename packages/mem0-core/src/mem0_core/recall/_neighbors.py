@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from mem0_core.domain.records import Scope
+from mem0_core.domain.records import Relation, Scope
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import search_neighborhoods, search_relations
 from mem0_core.interfaces import GraphMemory, GraphNeighborhood, Ports
-from mem0_core.recall.cache import read_once
+from mem0_core.recall.cache import read_once, read_rows
 from mem0_core.recall.embedding import embed_texts
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mem0_core.recall.cache import ActiveScope
 
-__all__ = ["find_near_names", "find_near_relations"]
+__all__ = ["find_near_names", "find_near_relations", "load_relations"]
 
 _ROUNDING = 0.01  # more than a cosine differs between the store and an index in half precision
 _MAX_KEPT_VECTORS = 512  # of the nodes or the relations of a scope
@@ -65,6 +65,24 @@ def find_near_names(
     kept = _get_kept(graph, active)
     key = ("near", limit, as_of, *names)
     return (yield from read_once(kept, key, lambda: _search_names(ports, graph, scope, names, limit, as_of, kept)))
+
+
+def load_relations(
+    ports: Ports, rows: Sequence[int], scope: Scope, active: ActiveScope | None, *, with_evidence: bool = True
+) -> Flow[dict[int, Relation]]:
+    """Return those of some relations that exist, by row.
+
+    Args:
+        with_evidence: fill `Relation.memories`; relations that are kept in memory have it in any case.
+        active: as for `find_near_relations`.
+    """
+    is_kept = active is not None and bool(active.items)
+
+    def read(wanted: Sequence[int]) -> Flow[dict[int, Relation]]:
+        return do(ports.store.graph.relations_by_rows, wanted, scope=scope, with_evidence=with_evidence or is_kept)
+
+    wanted = sorted(rows) if is_kept else rows  # the order in which SQLite returns them
+    return (yield from read_rows(active, "relations by row", wanted, read))
 
 
 def _search_names(

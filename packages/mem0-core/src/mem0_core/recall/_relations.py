@@ -19,8 +19,9 @@ from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import extract_entities, self_name
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language.parsed_query import ParsedQuery
-from mem0_core.recall._neighbors import find_near_names, find_near_relations
+from mem0_core.recall._neighbors import find_near_names, find_near_relations, load_relations
 from mem0_core.recall._ranking import bm25
+from mem0_core.recall.cache import read_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,18 +82,15 @@ def recall_relations(
     rows = yield from _find_rows(ports, graph, query, scope, vectors, as_of, active)
     if not rows:
         return GraphEvidence(paths=paths)
-    primary = ports.store.graph
-    relations = yield from _follow_hops(ports, list(dict.fromkeys(rows)), scope, hops, as_of)
-    embedded_rows, sentences = yield from do(primary.relation_vectors.vectors, list(relations))
-    scores = (sentences @ vectors[0]).tolist() if relations else []
-    cosines = dict(zip(embedded_rows.tolist(), scores, strict=True))
+    relations = yield from _follow_hops(ports, list(dict.fromkeys(rows)), scope, hops, as_of, active)
+    cosines = yield from _compare_sentences(ports, sorted(relations), vectors[0], active)
     scored = [(relation, min(1.0, max(0.0, cosines.get(row, 0.0)))) for row, relation in relations.items()]
     by_words = bm25(query.text, [relation.triplet.sentence for relation, _ in scored])
     order = sorted(zip(by_words, scored, strict=True), key=lambda pair: (-pair[0], -pair[1][1]))
     ranked = [pair for _, pair in order]
     best = [(relation.row, score) for relation, score in ranked[: graph.options.limit]]
-    complete = yield from do(primary.relations_by_rows, [row for row, _ in best], scope=scope)
-    support = (yield from _score_support(ports, ranked)) if with_support else {}
+    complete = yield from load_relations(ports, [row for row, _ in best], scope, active)
+    support = (yield from _score_support(ports, ranked, active)) if with_support else {}
     return GraphEvidence([(complete[row], score) for row, score in best if row in complete], support, paths)
 
 
@@ -134,31 +132,57 @@ def _find_query_entities(graph: GraphMemory, query: ParsedQuery, scope: Scope) -
     return [self_name(scope), *names] if query.mentions_speaker else names
 
 
+def _compare_sentences(
+    ports: Ports, rows: Sequence[int], vector: NDArray[np.float32], active: ActiveScope | None
+) -> Flow[dict[int, float]]:
+    """Return the cosine of the sentence of each of some relations to a vector."""
+
+    def read(wanted: Sequence[int]) -> Flow[dict[int, NDArray[np.float32]]]:
+        found, sentences = yield from do(ports.store.graph.relation_vectors.vectors, wanted)
+        return dict(zip(found.tolist(), sentences, strict=True))
+
+    import numpy as np
+
+    sentences = yield from read_rows(active, "sentences", rows, read)
+    scores = (np.stack(list(sentences.values())) @ vector).tolist() if sentences else []
+    return dict(zip(sentences, scores, strict=True))
+
+
 def _follow_hops(
-    ports: Ports, rows: Sequence[int], scope: Scope, hops: int, as_of: str | None
+    ports: Ports, rows: Sequence[int], scope: Scope, hops: int, as_of: str | None, active: ActiveScope | None
 ) -> Flow[dict[int, Relation]]:
     """Return the relations in `rows`, and those up to ``hops - 1`` hops from them."""
     primary = ports.store.graph
-    relations = yield from do(primary.relations_by_rows, rows, scope=scope, with_evidence=False)
+    relations = yield from load_relations(ports, rows, scope, active, with_evidence=False)
     for _ in range(hops - 1):
         nodes = list({node for one in relations.values() for node in (one.source_node, one.destination_node)})
         incident = yield from do(primary.incident_relation_rows, nodes, scope=scope, limit=_POOL_SIZE, as_of=as_of)
         added = list({row for node_rows in incident.values() for row in node_rows} - relations.keys())
-        relations |= yield from do(
-            primary.relations_by_rows, added[: _POOL_SIZE * hops], scope=scope, with_evidence=False
-        )
+        added = added[: _POOL_SIZE * hops]
+        relations |= yield from load_relations(ports, added, scope, active, with_evidence=False)
     return relations
 
 
-def _score_support(ports: Ports, ranked: Sequence[tuple[Relation, float]]) -> Flow[dict[int, tuple[float, int]]]:
+def _score_support(
+    ports: Ports, ranked: Sequence[tuple[Relation, float]], active: ActiveScope | None
+) -> Flow[dict[int, tuple[float, int]]]:
     """Return `GraphEvidence.support`."""
-    memories = yield from do(ports.store.graph.supporting_memory_rows, [relation.row for relation, _ in ranked])
+    memories = yield from _find_supporting_rows(ports, [relation.row for relation, _ in ranked], active)
     support: dict[int, tuple[float, int]] = {}
     for relation, score in ranked:
         for memory in memories[relation.row]:
             highest, mentions = support.get(memory, (0.0, 0))
             support[memory] = max(highest, score), mentions + relation.weight
     return support
+
+
+def _find_supporting_rows(ports: Ports, rows: Sequence[int], active: ActiveScope | None) -> Flow[dict[int, list[int]]]:
+    """Return for each of some relations the rows of the memories that state it."""
+    return (
+        yield from read_rows(
+            active, "support", rows, lambda wanted: do(ports.store.graph.supporting_memory_rows, wanted)
+        )
+    )
 
 
 def _score_paths(
@@ -179,7 +203,7 @@ def _score_paths(
             step_scores[step.relation.row] = max(path.score, step_scores.get(step.relation.row, 0.0))
     if not step_scores:
         return {}
-    memories = yield from do(ports.store.graph.supporting_memory_rows, list(step_scores))
+    memories = yield from _find_supporting_rows(ports, list(step_scores), active)
     scores: dict[int, float] = {}
     for relation, rows in memories.items():
         for row in rows:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mem0_core.interfaces import FeatureChanges, MemoryStore, VectorIndex
     from mem0_core.recall._plan import Search, SearchRequest
 
-__all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scope", "read_once"]
+__all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scope", "read_once", "read_rows"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,7 @@ _PRODUCT_NUMBERS = 1 << 18  # of one matrix product: for more, BLAS wakes a seco
 _MAX_SCOPES = 4_096  # that were searched, active or not
 _MAX_RESULTS = 64  # of one scope
 _MAX_READS = 64  # of one scope, other than of its memories
+_MAX_READ_ROWS = 512  # of one scope, and one such read
 _MAX_EMBEDDINGS = 1_024
 _MAX_QUERY_CHARS = 4_000  # longer queries are not kept
 
@@ -80,6 +81,25 @@ def read_once(active: ActiveScope | None, key: Hashable, read: Callable[[], Flow
     if len(reads) < _MAX_READS:
         reads[key] = result
     return result
+
+
+def read_rows(
+    active: ActiveScope | None, name: str, rows: Sequence[int], read: Callable[[Sequence[int]], Flow[dict[int, T]]]
+) -> Flow[dict[int, T]]:
+    """Return the results of a read by row, those that exist in the order of `rows`; see `read_once`.
+
+    The first search of a scope since something was committed keeps none: the next one may be just as far away.
+    """
+    if active is None or not active.items:
+        return (yield from read(rows))
+    kept = cast("dict[int, T]", active.reads.setdefault(name, {}))
+    if missing := [row for row in rows if row not in kept]:
+        found = yield from read(missing)
+        if len(kept) + len(found) > _MAX_READ_ROWS:
+            kept = {**kept, **found}  # for this search alone
+        else:
+            kept.update(found)
+    return {row: kept[row] for row in rows if row in kept}
 
 
 class SearchCache:

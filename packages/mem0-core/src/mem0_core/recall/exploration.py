@@ -26,7 +26,7 @@ from mem0_core.language.families import load_families
 from mem0_core.language.name_similarity import EntityName, compare_names, is_part_of
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.language.question import Question, expand_kinship
-from mem0_core.recall._neighbors import find_near_names
+from mem0_core.recall._neighbors import find_near_names, load_relations
 from mem0_core.recall.cache import read_once
 from mem0_core.recall.embedding import embed_texts
 
@@ -94,7 +94,7 @@ def traverse(
             break
         tracks = yield from do(walk.search, starts, limit=count, depth=depth)
     tracks = _choose_named_value(adjacency, tracks, question)[:limit]
-    return (yield from _build_paths(ports, adjacency, tracks, scope))
+    return (yield from _build_paths(ports, adjacency, tracks, scope, active))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +199,12 @@ def _learn_labels(ports: Ports, walk: Walk) -> Flow[bool]:
     return walk.learn(place, dict(zip(labels, cosines, strict=True)))
 
 
-def _build_paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], scope: Scope) -> Flow[list[Path]]:
+def _build_paths(
+    ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], scope: Scope, active: ActiveScope | None
+) -> Flow[list[Path]]:
     """Return tracks as paths of relations, without those that the store no longer has."""
     edges = dict.fromkeys(edge for track in tracks for edge in track.edges)
-    relations = yield from _load_relations(ports, adjacency, edges, scope)
+    relations = yield from _load_relations(ports, adjacency, edges, scope, active)
     return [
         Path(
             start=adjacency.names[track.vertices[0]],
@@ -458,11 +460,11 @@ def restore_query(
 
 
 def _load_relations(
-    ports: Ports, adjacency: Adjacency, edges: Iterable[int], scope: Scope
+    ports: Ports, adjacency: Adjacency, edges: Iterable[int], scope: Scope, active: ActiveScope | None = None
 ) -> Flow[dict[int, Relation]]:
     """Read the relations of some edges, by edge."""
     rows = {int(adjacency.rows[edge]): edge for edge in edges}
     if not rows:
         return {}
-    relations = yield from do(ports.store.graph.relations_by_rows, list(rows), scope=scope)
+    relations = yield from load_relations(ports, list(rows), scope, active)
     return {rows[row]: relation for row, relation in relations.items()}
