@@ -114,14 +114,14 @@ def _report_searches(
     given: Sequence[Memo],
 ) -> None:
     _say("searches")
-    users = [user_name(number) for number in range(USERS)]
-    for text, user in itertools.product(("a dog", "tea", "a car"), users):  # the second search of a user reads ahead
-        ours.search(text, user_id=user, limit=_K)
-        without_graph.search(text, user_id=user, limit=_K)
     questions: dict[str, list[str]] = {}
     for place, memo in enumerate(given):
         questions.setdefault(user_name(user_of(place)), []).append(memo.question)
     next_question = {user: itertools.cycle(dict.fromkeys(some)) for user, some in questions.items()}
+    users = list(questions)
+    for text, user in itertools.product(("a dog", "tea", "a car"), users):  # the second search of a user reads ahead
+        ours.search(text, user_id=user, limit=_K)
+        without_graph.search(text, user_id=user, limit=_K)
     ways: dict[str, Callable[..., object]] = {
         "default": without_graph.search,
         "default, with relations read by rules": ours.search,
@@ -138,7 +138,7 @@ def _report_searches(
                 **{name: partial(way, asked[name], user_id=user, limit=_K) for name, way in ways.items()},
             }
 
-    section = f"search of one of {USERS} users among {len(given):,} memories / the same in {THEIRS}"
+    section = f"search of one of {len(users)} users among {len(given):,} memories / the same in {THEIRS}"
     bars = {"default": Bar("<=", 1.0), "default, with relations read by rules": None, "mem0": Bar("<=", 0.5)}
     _report_ratios(report, plan, section, bars, rounds())
 
