@@ -43,12 +43,15 @@ def test_the_container_file_copies_what_exists_and_installs_extras_that_exist() 
     instructions = read_instructions()
     assert {name for name, _ in instructions} <= INSTRUCTIONS
     stages = [rest.partition(" AS ")[2] for name, rest in instructions if name == "FROM"]
+    sent = set((ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines())
     for rest in (rest for name, rest in instructions if name == "COPY"):
         words = shlex.split(rest)
         if words[0].startswith("--from="):
             assert words[0].removeprefix("--from=") in stages
         else:
-            assert all((ROOT / source).exists() for source in words[:-1])
+            sources = [word.removeprefix("./") for word in words[:-1]]
+            assert all((ROOT / source).exists() for source in sources)
+            assert {f"!{source}" for source in sources} <= sent, "the context of a build has what is copied"
     (extras,) = re.findall(r"packages/mem0-core\[([\w,-]+)\]", " ".join(rest for _, rest in instructions))
     project = tomllib.loads((ROOT / "packages/mem0-core/pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set(extras.split(",")) <= project["optional-dependencies"].keys()
