@@ -903,3 +903,11 @@ def test_a_text_in_the_place_of_json_leads_to_the_format(desk: Desk) -> None:
     chat = _write(desk.folder / "chat.txt", "hi")
     with pytest.raises(Mem0Error, match=r"chat\.txt is not valid JSON: .*; correct the file, or pass format="):
         list(read_chats(chat, "chatgpt")[1])
+
+
+@pytest.mark.parametrize("provider", ["neo4j", "memgraph"])
+def test_a_graph_server_without_its_url_is_refused_at_once(tmp_path: Path, provider: str) -> None:
+    with pytest.raises(ConfigError, match=rf"graph_store.config \({provider}\): the key 'url' is required and missing"):
+        Memory({"path": str(tmp_path)}, graph=provider)
+    with pytest.raises(ConfigError, match=r"unknown key 'uri'; did you mean 'url'\?"):
+        Memory({"path": str(tmp_path)}, graph={"provider": provider, "config": {"uri": "bolt://127.0.0.1:1"}})

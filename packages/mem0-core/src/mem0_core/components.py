@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -40,7 +40,15 @@ from mem0_core.domain.secrets import find_secrets, is_secret_name, mentions, red
 from mem0_core.domain.suggestions import describe_value, find_nearest, suggest
 from mem0_core.errors import ConfigError, MissingExtraError
 
-__all__ = ["ComponentSpec", "build_component", "check_provider", "check_spec", "list_providers", "module_of"]
+__all__ = [
+    "ComponentSpec",
+    "build_component",
+    "check_keys",
+    "check_provider",
+    "check_spec",
+    "list_providers",
+    "module_of",
+]
 
 _NON_FRAMEWORK_MODULES = sys.stdlib_module_names | {"mem0_core", "pydantic"}
 """Top-level modules with classes that need no adapter."""
@@ -140,6 +148,22 @@ def check_provider(kind: ComponentKind, name: str) -> None:
         raise MissingExtraError(
             f"{kind}: the provider {name!r} needs {' and '.join(missing)}, which", packages=" ".join(missing)
         )
+
+
+def check_keys(kind: ComponentKind, provider: str, config: Mapping[str, Any], wiring: Iterable[str]) -> None:
+    """Check a provider with its keys before it is built; a framework's class checks its keys when it is built.
+
+    Args:
+        wiring: Names of the arguments that `build_component` gets besides the keys.
+
+    Raises:
+        ConfigError: the provider is unknown, or a key is unknown, missing or has the wrong type.
+        MissingExtraError: the provider needs packages that are not installed.
+    """
+    check_provider(kind, provider)
+    if provider in PROVIDERS[kind]:
+        maker, keys = _resolve_provider(kind, provider), _provider_kwargs(kind, provider, reveal(config))
+        _check_keys(f"{kind}.config", provider, maker, keys, dict.fromkeys(wiring))
 
 
 def module_of(package: str) -> str:

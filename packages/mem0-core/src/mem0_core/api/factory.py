@@ -15,7 +15,7 @@ from mem0_core.catalog import (
     PROVIDERS,
     ComponentKind,
 )
-from mem0_core.components import build_component, check_provider
+from mem0_core.components import build_component, check_keys
 from mem0_core.config import (
     NO_GRAPH,
     BackgroundConfig,
@@ -298,6 +298,9 @@ def build_vector_index(
     return index
 
 
+_GRAPH_WIRING = ("primary_graph", "store_id")
+
+
 def resolve_graph(
     graph: GraphIndex | Mapping[str, Any] | str | bool | None, config: MemoryConfig, chat: ChatModel | None
 ) -> tuple[GraphConfig | None, GraphIndex | None]:
@@ -311,7 +314,8 @@ def resolve_graph(
             chosen = GraphConfig()
         if chosen is None or chosen.provider == NO_GRAPH:
             return None, None
-        check_provider("graph_store", chosen.provider)
+        if chosen.provider != "sqlite":
+            check_keys("graph_store", chosen.provider, chosen.config, _GRAPH_WIRING)
         return chosen, None
     _check_component("graph", graph, "neighborhoods")
     return config.graph_store or GraphConfig(), graph
@@ -349,9 +353,8 @@ def build_graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIn
     """Build the configured graph index, or return the embedded one."""
     if config.provider == "sqlite":
         return embedded
-    index: GraphIndex = build_component(
-        "graph_store", config, primary_graph=store.graph, store_id=store.graph.store_id()
-    )
+    wiring = dict(zip(_GRAPH_WIRING, (store.graph, store.graph.store_id()), strict=True))
+    index: GraphIndex = build_component("graph_store", config, **wiring)
     return index
 
 
