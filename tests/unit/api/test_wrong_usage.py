@@ -911,3 +911,10 @@ def test_a_graph_server_without_its_url_is_refused_at_once(tmp_path: Path, provi
         Memory({"path": str(tmp_path)}, graph=provider)
     with pytest.raises(ConfigError, match=r"unknown key 'uri'; did you mean 'url'\?"):
         Memory({"path": str(tmp_path)}, graph={"provider": provider, "config": {"uri": "bolt://127.0.0.1:1"}})
+
+
+def test_a_neptune_host_without_a_scheme_is_explained(desk: Desk) -> None:
+    with pytest.raises(
+        ConfigError, match=r"endpoint \(neptune\): 'x\.com' has no scheme; .*pass, for example, 'neptune-db"
+    ):
+        desk.open(graph={"provider": "neptune", "config": {"endpoint": "x.com"}})

@@ -285,6 +285,7 @@ async def test_wrong_requests_are_explained(memory: Memory) -> None:
         ("POST", "/search", b'{"querry": "tea"}'): "unknown fields: querry; did you mean 'query'? (accepted: ",
         ("GET", "/memory", None): "there is no path '/memory'; did you mean '/memories'?; GET /openapi.json lists all",
         ("PATCH", "/search", None): "/search does not accept PATCH; accepted: POST; use one of them",
+        ("PATCH", "/memories/1", None): "/memories/1 does not accept PATCH; accepted: DELETE, GET, HEAD, PUT; use one",
     }
     async with connect(memory, None) as client:
         for (method, path, body), reason in wrong.items():

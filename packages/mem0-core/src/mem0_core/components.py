@@ -154,7 +154,7 @@ def check_keys(kind: ComponentKind, provider: str, config: Mapping[str, Any], wi
     """Check a provider with its keys before it is built; a framework's class checks its keys when it is built.
 
     Args:
-        wiring: Names of the arguments that `build_component` gets besides the keys.
+        wiring: Names of the arguments of `build_component` that are not keys.
 
     Raises:
         ConfigError: the provider is unknown, or a key is unknown, missing or has the wrong type.

@@ -103,7 +103,8 @@ class MemoryTool(OwnedFields, BaseTool):
             fields = schema.model_fields
             for name in given.keys() - fields.keys():
                 raise ArgumentError(f"{self.name} {describe_unknown(str(name), given[name], fields)}") from error
-            raise ArgumentError(describe_field(self.name, error.errors()[0])) from error
+            required = [name for name, field in fields.items() if field.is_required()]
+            raise ArgumentError(describe_field(self.name, error.errors()[0], required=required)) from error
 
     def _run(self, *values: Any, config: RunnableConfig, **arguments: Any) -> ToolResult:
         arguments |= self._name_values(values)

@@ -201,7 +201,7 @@ def check_flag(value: object, name: str) -> None:
         raise InputError(f"{name} must be True or False, not {describe_value(value)}; pass {name}=True or {name}=False")
 
 
-def describe_field(owner: str, problem: Mapping[str, Any]) -> str:
+def describe_field(owner: str, problem: Mapping[str, Any], *, required: Collection[str] = ()) -> str:
     """Return a message for an entry of a pydantic error: the field of a class, its value, and the next step."""
     place, given = [*problem["loc"]], describe_value(problem["input"])
     if not place:
@@ -213,7 +213,8 @@ def describe_field(owner: str, problem: Mapping[str, Any]) -> str:
     if problem["type"] != "literal_error":  # its commas separate the accepted values
         wanted = wanted.partition(", ")[0]
     shown = "" if _SECRET_NAME.search(name) else f", not {given}"
-    return f"{owner}(): {name} {wanted}{shown}; pass such a value, or leave {name} out"
+    step = "pass such a value" if name in required else f"pass such a value, or leave {name} out"
+    return f"{owner}(): {name} {wanted}{shown}; {step}"
 
 
 # --- calls ---------------------------------------------------------------------------------------------------------

@@ -346,7 +346,10 @@ async def _respond_to_unknown(request: Any, error: Any) -> Any:
         near = find_nearest(path, sorted({route.path for route in ROUTES}))
         reason = f"there is no path {path!r}{(near and f'; did you mean {near!r}?') or ''}; GET /openapi.json lists all"
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        reason = f"{path} does not accept {request.method}; accepted: {error.headers['Allow']}; use one of them"
+        found = [route for route in request.app.routes if route.matches(request.scope)[0].value]
+        allowed = ", ".join(sorted({method for route in found for method in route.methods}))
+        reason = f"{path} does not accept {request.method}; accepted: {allowed}; use one of them"
+        return respond_problem(HttpError(error.status_code, reason, {"Allow": allowed}))
     return respond_problem(HttpError(error.status_code, reason, error.headers))
 
 

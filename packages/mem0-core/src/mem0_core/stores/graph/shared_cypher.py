@@ -222,6 +222,11 @@ def _neptune_url(endpoint: str | None) -> str:
     """
     if not endpoint:
         raise ConfigError("graph_store.config (neptune): the key 'endpoint' is missing; add it, as neptune-db://HOST")
+    if "://" not in endpoint:
+        raise ConfigError(
+            f"graph_store.config.endpoint (neptune): {endpoint!r} has no scheme; accepted: neptune-db://HOST or the URL"
+            f" of a Bolt endpoint; pass, for example, 'neptune-db://{endpoint}'"
+        )
     if endpoint.startswith("neptune-graph://"):
         raise ConfigError(
             f"graph_store.config.endpoint (neptune): {endpoint!r} is of Neptune Analytics, which has no Bolt endpoint;"
