@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mem0_core.testing import ScriptedChat
-from tests.graph_model import GraphModel, fact_replies, relation_replies, set_replies
+from tests.graph_model import GraphModel, fact_replies, outdated, relation_replies, set_replies
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 MAYA: dict[str, Any] = {"user_id": "maya"}
@@ -73,6 +73,49 @@ def test_a_question_about_then_ranks_first_what_held_then(memory: MemoryDriver, 
 def test_what_ended_without_a_successor_is_no_answer_to_a_question_about_now(memory: MemoryDriver) -> None:
     tell(memory, ("2021-01-01", "I work at Galp."), ("2023-01-01", "I quit my job at Galp."))
     assert found(memory, "Where do I work?")[0] == "I quit my job at Galp."
+
+
+def test_a_history_that_is_told_twice_has_each_relation_once(memory: MemoryDriver) -> None:
+    tell(memory, *HOMES)
+    once = memory.relations(ended=True, **MAYA)
+    for day, text in HOMES:
+        memory.add(text, timestamp=day, **MAYA)
+    held = [(one["destination"], one["valid_from"], one["valid_to"]) for one in once]
+    assert held == [
+        (one["destination"], one["valid_from"], one["valid_to"]) for one in memory.relations(ended=True, **MAYA)
+    ]
+
+
+def test_an_old_message_that_is_told_late_does_not_end_what_began_after_it(memory: MemoryDriver) -> None:
+    tell(memory, ("2024-05-01", "I moved to Oslo."), ("2021-05-01", "I moved to Madrid."))
+    held = {one["destination"]: one["valid_to"] for one in memory.relations(ended=True, **MAYA)}
+    assert held["Oslo"] is None
+    assert str(held["Madrid"])[:10] == "2024-05-01"
+    assert found(memory, "Where do I live?")[0] == "I moved to Oslo."
+    assert found(memory, "Where did I live in 2022?")[0] == "I moved to Madrid."
+
+
+@pytest.mark.parametrize("own_time", [True, False])
+def test_an_old_message_ends_no_later_relation_by_a_model_either(mode: Mode, tmp_path: Path, own_time: bool) -> None:
+    model = GraphModel({**fact_replies(), **relation_replies(("maya", "lives_in", "Oslo"))})
+    with open_memory(tmp_path, llm=model, config={"graph_store": {"provider": "sqlite"}}) as opened:
+        memory = MemoryDriver(opened, mode)
+        memory.add("I moved to Oslo.", timestamp="2024-05-01", **MAYA)
+        ending = outdated(("maya", "lives_in", "Oslo"))
+        set_replies(memory, {**fact_replies(), **relation_replies(("maya", "likes", "Madrid"), outdated=ending)})
+        for day, is_over in (("2021-05-01", False), ("2025-05-01", True)):
+            message = {"role": "user", "content": "I like Madrid.", **({"timestamp": day} if own_time else {})}
+            memory.add([message], **({} if own_time else {"timestamp": day}), **MAYA)
+            held = [one["destination"] for one in memory.relations(**MAYA)]
+            assert ("Oslo" not in held) == is_over
+
+
+def test_a_statement_is_true_again_after_its_memory_was_deleted(memory: MemoryDriver) -> None:
+    day, text = HOMES[0]
+    memory.delete(tell(memory, HOMES[0])[text])
+    assert memory.relations(**MAYA) == []
+    memory.add(text, timestamp=day, **MAYA)
+    assert [one["destination"] for one in memory.relations(**MAYA)] == ["Lisbon"]
 
 
 def test_an_erased_cause_gives_the_validity_back(memory: MemoryDriver) -> None:

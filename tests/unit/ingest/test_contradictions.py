@@ -54,9 +54,16 @@ def test_one_add_of_messages_equals_one_add_for_each(tmp_path: Path, texts: tupl
 
 def test_a_known_relation_that_is_restated_and_contradicted_ends(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
-        memory.add("I live in Rome.", user_id="u")
+        memory.add("I live in Rome.", user_id="u", timestamp="2023-12-24")
         memory.add(say(["I live in Rome.", "I moved to Oslo."]), user_id="u")
         assert [one["destination"] for one in memory.relations(user_id="u")] == ["Oslo"]
+
+
+def test_an_old_history_does_not_end_what_was_said_after_it(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("I live in Rome.", user_id="u")
+        memory.add(say(["I live in Rome.", "I moved to Oslo."]), user_id="u")
+        assert [one["destination"] for one in memory.relations(user_id="u")] == ["Rome"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -76,6 +76,20 @@ class GraphStoreContract(StoreContract):
         intervals = [(one.valid_from, one.valid_to) for one in store.graph.relations(ALICE, include_ended=True)]
         assert intervals == [(AT, LATER), (LATEST, None)]
 
+    def test_a_statement_about_a_time_when_a_relation_held_belongs_to_it(self, store: MemoryStore) -> None:
+        items = [make_item(text) for text in ("Likes tea", "Liked tea then", "Likes tea again")]
+        for item, at in zip(items, (AT, LATEST, LATEST), strict=True):
+            about = AT if item is not items[2] else LATEST
+            relations = make_relation_changes(LIKES_TEA, change_indexes=(0,), effective_at=about)
+            store.commit(make_changes([item]), relations=relations, scope=ALICE, at=at, embedding_space=SPACE)
+            if at == AT:
+                self.end_relation(store, LIKES_TEA)
+        found = store.graph.relations(ALICE, include_ended=True)
+        assert {(one.valid_from, one.valid_to): set(one.memories) for one in found} == {
+            (AT, LATER): {items[0].id, items[1].id},
+            (LATEST, None): {items[2].id},
+        }
+
     def test_ending_twice_does_nothing(self, store: MemoryStore) -> None:
         self.add_relations(store, LIKES_TEA)
         (row,) = [one.row for one in store.graph.relations(ALICE)]

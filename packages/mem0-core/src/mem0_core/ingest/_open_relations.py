@@ -44,11 +44,17 @@ class OpenRelations:
         for triplet in triplets:
             self._hold(triplet).is_stated = True
 
-    def close(self, endings: Iterable[rules.EndedRelation], kept: Sequence[Triplet]) -> list[RelationChange]:
+    def close(
+        self, endings: Iterable[rules.EndedRelation], kept: Sequence[Triplet], at: str | None
+    ) -> list[RelationChange]:
         """Remove the relations that the endings of a message end, and return the changes that end them.
+
+        A message of an earlier day does not end what began later. Instead, what it states in place of others ends when
+        the first of those began.
 
         Args:
             kept: relations that the message states itself; they stay, and so do names that they shorten or complete.
+            at: time of the message; None for now.
         """
         kept_keys = {triplet.key for triplet in kept}
         names = [triplet.destination for triplet in kept if is_naming(triplet.relationship)]
@@ -56,9 +62,20 @@ class OpenRelations:
         for ending in endings:
             slot, destination = self._by_slot.get(ending_key(ending), {}), destination_key(ending)
             keys = list(slot) if destination is None else [(*ending_key(ending), destination)]
+            later: list[str] = []
             for key in keys:
                 if key in slot and key not in kept_keys and not _is_kept_name(slot[key].triplet, names):
-                    closed += _plan_ends(slot.pop(key))
+                    held = slot.pop(key)
+                    begun = [] if at is None else [relation for relation in held.known if relation.valid_from > at]
+                    later += [relation.valid_from for relation in begun]
+                    closed += _plan_ends(held, begun)
+                    if begun:
+                        slot[key] = _Held(held.triplet, begun)
+            if later and destination is None:
+                replaced = [triplet for triplet in kept if triplet.key[:2] == ending_key(ending)]
+                closed += [
+                    RelationChange(Event.DELETE, one, effective_at=min(later)) for one in dict.fromkeys(replaced)
+                ]
         return closed
 
     def _hold(self, triplet: Triplet) -> _Held:
@@ -66,9 +83,10 @@ class OpenRelations:
         return slot.setdefault(triplet.key, _Held(triplet))
 
 
-def _plan_ends(held: _Held) -> list[RelationChange]:
-    ends = [plan_end(relation) for relation in held.known]
-    return [*ends, RelationChange(Event.DELETE, held.triplet)] if held.is_stated else ends
+def _plan_ends(held: _Held, later: Sequence[Relation]) -> list[RelationChange]:
+    ends = [plan_end(relation) for relation in held.known if relation not in later]
+    # The statement of an earlier day is part of a relation that began later, and still holds.
+    return [*ends, RelationChange(Event.DELETE, held.triplet)] if held.is_stated and not later else ends
 
 
 def _is_kept_name(triplet: Triplet, names: Sequence[str]) -> bool:

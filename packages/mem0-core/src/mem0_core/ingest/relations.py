@@ -448,6 +448,7 @@ def plan_graph_changes(
     refined: Sequence[Refinement],
 ) -> Flow[tuple[RelationChange, ...]]:
     """Step 5: return the changes of `merge_relations`, then those by later messages, with the vectors of new texts."""
+    known = _leave_out_later(known, relation_input)
     changes = merge_relations(
         statements.triplets,
         (*outdated, *_find_replaced_names(known.relations, statements.introduced)),
@@ -458,6 +459,16 @@ def plan_graph_changes(
     )
     later = plan_later_endings(statements.triplets, statements.read, relation_input.messages, known.nodes)
     return (yield from embed_changes(ports, (*changes, *later), known.vectors))
+
+
+def _leave_out_later(known: KnownGraph, relation_input: RelationInput) -> KnownGraph:
+    """Return the graph without relations that began after all messages, which cannot end or refine them."""
+    times = [relation_input.time_of(index) for index in range(len(relation_input.messages))]
+    until = [time for time in times if time is not None]
+    if not until or len(until) < len(times):
+        return known
+    kept = tuple(relation for relation in known.relations if relation.valid_from <= max(until))
+    return dataclasses.replace(known, relations=kept)
 
 
 def embed_changes(
@@ -577,9 +588,9 @@ def _plan_by_rules(
     new_only = dataclasses.replace(known, relations=())
     changes: list[RelationChange] = []
     for index, found in read:
-        planned = _plan_message(new_only, open_relations, named[index], index, found)
         at = relation_input.messages[index].timestamp  # the graph of any day holds the relations stated by then
-        changes += [dataclasses.replace(change, effective_at=at) for change in planned]
+        planned = _plan_message(new_only, open_relations, named[index], index, found, relation_input.time_of(index))
+        changes += [dataclasses.replace(change, effective_at=change.effective_at or at) for change in planned]
     uncompared = (SkippedItem(reason=_MANY_NAMES, item=left[0][:100]),) if left else ()
     return (yield from embed_changes(ports, changes, known.vectors)), uncompared
 
@@ -590,10 +601,11 @@ def _plan_message(
     stated: Sequence[Triplet],
     index: int,
     found: rules.RuleExtraction,
+    at: str | None,
 ) -> list[RelationChange]:
     """Return the changes of one message, after those of the messages before it."""
     added = merge_relations(stated, (), (), known, types=collect_entity_types(found.entities), messages=[index])
-    ended = open_relations.close(found.ended, [*found.relations, *(change.triplet for change in added)])
+    ended = open_relations.close(found.ended, [*found.relations, *(change.triplet for change in added)], at)
     open_relations.state(change.triplet for change in added)
     return [*added, *(dataclasses.replace(change, message_indexes=(index,)) for change in ended)]
 

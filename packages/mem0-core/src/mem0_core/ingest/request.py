@@ -71,12 +71,18 @@ class RelationInput:
         messages: changes refer to them by index.
         bad_reply: treatment of items that stay unreadable after the repair request.
         context: summary and messages before these.
+        at: time of messages without a time of their own; None for now.
     """
 
     scope: Scope
     messages: StoredMessages
     bad_reply: Literal["skip", "raise"] = "skip"
     context: Context = NO_CONTEXT
+    at: str | None = None
+
+    def time_of(self, index: int) -> str | None:
+        """Return the time of a message; None for now."""
+        return self.messages[index].timestamp or self.at
 
     @property
     def text(self) -> str:
@@ -134,7 +140,7 @@ class AddRequest:
 
     def to_relation_input(self, context: Context = NO_CONTEXT) -> RelationInput:
         """Return the input of relation extraction."""
-        return RelationInput(self.scope, self.messages, self.bad_reply, context)
+        return RelationInput(self.scope, self.messages, self.bad_reply, context, self.at)
 
     @property
     def is_about_agent(self) -> bool:

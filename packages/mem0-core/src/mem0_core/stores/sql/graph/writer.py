@@ -372,19 +372,19 @@ class GraphWriter:
         triples = [
             (source, names[label], destination) for (source, destination), label in zip(ends, labels, strict=True)
         ]
-        valid = yield from self._find_valid_edges(triples)
+        times = [change.effective_at or self.at for change in changes]
+        known = yield from self._find_known_edges(list(zip(triples, times, strict=True)))
         weights = yield from self._read_weights(changes)
         seqs = yield from self.dialect.reserve_seqs(len(changes))
-        new_count = len({triple for triple in triples if triple not in valid})
+        new_count = len({triple for triple, row in zip(triples, known, strict=True) if row is None})
         rows = iter((yield from self.dialect.reserve_rows("edges", new_count)))
-        writes: dict[tuple[int, str, int], _EdgeWrite] = {}
+        writes: dict[tuple[int, str, int] | int, _EdgeWrite] = {}
         edges: list[_EdgeWrite] = []
         is_new: list[bool] = []
-        for change, triple, seq in zip(changes, triples, seqs, strict=True):
-            at = change.effective_at or self.at
-            edge = writes.get(triple)
-            if edge is None and triple in valid:
-                edge = writes[triple] = _EdgeWrite(valid[triple], seq, 0, at)
+        for change, triple, at, row, seq in zip(changes, triples, times, known, seqs, strict=True):
+            edge = writes.get(triple if row is None else row)
+            if edge is None and row is not None:
+                edge = writes[row] = _EdgeWrite(row, seq, 0, at)
             is_new.append(edge is None)
             if edge is None:
                 weight = 1 + weights.get(change.relation_row, 0)
@@ -397,16 +397,23 @@ class GraphWriter:
         yield from self._write_edges(list(writes.values()))
         return edges, is_new
 
-    def _find_valid_edges(self, triples: Sequence[tuple[int, str, int]]) -> Steps[dict[tuple[int, str, int], int]]:
-        """Return the rows of those triples that hold."""
+    def _find_known_edges(self, stated: Sequence[tuple[tuple[int, str, int], str]]) -> Steps[list[int | None]]:
+        """Return the row of the relation that held when each triple was stated, else of the one that holds, or None.
+
+        A relation without a memory that still states it was withdrawn, so a new statement is a new relation.
+        """
         part, part_values = self.dialect.in_part(self.scope)
+        supported = f"SELECT 1 FROM evidence AS v WHERE {self.dialect.same_part('v', 'e')}v.edge = e.row"
         sql = (
-            f"SELECT row FROM edges WHERE {part}source = ? AND relationship = ? AND destination = ?"
-            " AND valid_to IS NULL"
+            f"SELECT row FROM edges AS e WHERE {part}source = ? AND relationship = ? AND destination = ?"
+            " AND (valid_to IS NULL OR (valid_from <= ? AND valid_to > ?"
+            f" AND EXISTS ({supported} AND NOT v.withdrawn))) ORDER BY valid_to IS NULL LIMIT 1"
         )
-        distinct = list(dict.fromkeys(triples))
-        results = yield from execute_batch(*(Statement(sql, (*part_values, *triple)) for triple in distinct))
-        return {triple: result.rows[0][0] for triple, result in zip(distinct, results, strict=True) if result.rows}
+        distinct = list(dict.fromkeys(stated))
+        batch = (Statement(sql, (*part_values, *triple, at, at)) for triple, at in distinct)
+        results = yield from execute_batch(*batch)
+        rows = {one: result.rows[0][0] for one, result in zip(distinct, results, strict=True) if result.rows}
+        return [rows.get(one) for one in stated]
 
     def _read_weights(self, changes: Sequence[RelationChange]) -> Steps[dict[int | None, int]]:
         """Return the weights of the relations that the changes refine."""
