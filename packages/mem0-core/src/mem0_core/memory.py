@@ -72,7 +72,9 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         path: Folder of all local data; takes precedence over `config`.
         llm, embedder, reranker: Instances, ``"provider:model"``, the name of a known model (``"gpt-4o-mini"``) or
             ``{"provider", "config"}``. They take precedence over `config`. Models of LangChain and LlamaIndex work if
-            ``mem0-langchain`` or ``mem0-llamaindex`` is installed. Without an `llm`, messages are stored verbatim.
+            ``mem0-langchain`` or ``mem0-llamaindex`` is installed. Without an `llm`, messages are stored verbatim. If
+            neither an `embedder` nor a `reranker` is named and onnxruntime is installed, mem0-reranker reads the best
+            five of each search; ``reranker=False`` turns it off.
         store: The primary store in place of the one that `config` names: a URL (``postgresql://host/database``), a
             SQLite file, ``{"provider", "config"}``, a `MemoryStore`, or a smaller `RecordStore`.
         index: A `VectorIndex` to use instead of the embedded one; it must follow the same store. A
@@ -98,7 +100,7 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         path: str | Path | None = None,
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | bool | None = None,
         store: MemoryStore | RecordStore | Mapping[str, Any] | str | Path | None = None,
         index: VectorIndex | FrameworkModel | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
@@ -1881,7 +1883,7 @@ class AsyncMemory(SuggestsMethods):
         memory: Memory | None = None,
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | bool | None = None,
         store: MemoryStore | RecordStore | Mapping[str, Any] | str | Path | None = None,
         index: VectorIndex | FrameworkModel | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,

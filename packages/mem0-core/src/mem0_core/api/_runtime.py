@@ -26,6 +26,7 @@ from mem0_core.api.factory import (
     build_vector_index,
     build_worker_settings,
     check_graph_support,
+    find_default_reranker,
     match_store,
     refuse_plain_projections,
     resolve_component,
@@ -85,7 +86,7 @@ class MemoryRuntime(SuggestsMethods):
         path: str | Path | None,
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None,
-        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None,
+        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | bool | None,
         store: MemoryStore | RecordStore | Mapping[str, Any] | str | Path | None,
         index: VectorIndex | FrameworkModel | None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None,
@@ -103,6 +104,10 @@ class MemoryRuntime(SuggestsMethods):
         self._tokenizer_loaded = False  # the first count may load a vocabulary, off the event loop
         self._embedder: Embedder = resolve_component("embedder", "embed", embedder, self.config.embedder, "local")
         self._reranker: Reranker | None = resolve_reranker(self._chat, reranker, self.config.reranker)
+        models = (embedder, self.config.embedder, reranker, self.config.reranker)
+        self._is_reranker_default = all(model is None for model in models)
+        if self._is_reranker_default:
+            self._reranker = find_default_reranker()
         _check_index(index, self.config)
         self._graph_config, self._graph_index = resolve_graph(graph, self.config, self._chat)
         self._graph_chat: ChatModel | None = self._chat
@@ -200,7 +205,18 @@ class MemoryRuntime(SuggestsMethods):
         if cache is None and self.config.search_cache:
             cache = self._open_cache()
         weights = self._traverse_weights
-        ports = Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, weights, cache)
+        ports = Ports(
+            store=self._store,
+            index=index,
+            embedder=self._embedder,
+            chat=self._chat,
+            reranker=self._reranker,
+            is_reranker_default=self._is_reranker_default,
+            graph=graph,
+            adjacency=adjacency,
+            traversal_weights=weights,
+            cache=cache,
+        )
         if self._has_interrupted_erasures:
             yield from self._resume_erasures(ports)
         return ports

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -24,6 +25,7 @@ from mem0_core.config import (
     MemoryConfig,
     parse_graph_config,
 )
+from mem0_core.domain.recipes import DEFAULT_RERANKER
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import CapabilityError, ConfigError, Mem0Error, StoreError
 from mem0_core.ingest.worker import WorkerSettings
@@ -51,6 +53,7 @@ __all__ = [
     "build_vector_index",
     "build_worker_settings",
     "check_graph_support",
+    "find_default_reranker",
     "llm_reranker",
     "match_store",
     "open_store",
@@ -133,17 +136,29 @@ def match_store(embedder: Embedder, store: MemoryStore) -> Embedder:
 
 
 def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:
-    """Return the first given choice, built if it is a description.
+    """Return the first given choice, built if it is a description; None for False, or if none is given.
 
     Raises:
         ConfigError: the reranker needs a chat model, has none, and `chat` is None.
     """
+    if next((choice for choice in choices if choice is not None), None) is False:
+        return None
     built: Reranker | None = resolve_component("reranker", "score", *choices)
     if built is None:
         return None
     from mem0_core.providers.llm_reranker import LLMReranker
 
     return built.with_chat(chat) if isinstance(built, LLMReranker) else built
+
+
+def find_default_reranker() -> Reranker | None:
+    """Return the packaged reranker where it is fast, on onnxruntime."""
+    from mem0_core.providers._local_embedder import find_packaged_model
+
+    if find_spec("onnxruntime") is None or find_packaged_model(DEFAULT_RERANKER) is None:
+        return None
+    reranker: Reranker = build_component("reranker", DEFAULT_RERANKER)
+    return reranker
 
 
 def llm_reranker(

@@ -53,7 +53,20 @@ from 0.2 to 0.8.
 """
 
 DEFAULT_RERANKER = "mem0-reranker"
-"""Reranker of texts outside a memory."""
+"""Reranker of texts outside a memory, and of a memory with the default embedder on onnxruntime."""
+
+DEFAULT_RERANK_POOL = 5
+"""Number of hits that it reads in a search that did not ask for it.
+
+These cost a few embeddings of a query, and give most of what 20 give: LoCoMo's MRR rises from 66.7 to 69.4, with 20 to
+69.6, and that of BEAM by 2.8 in both cases.
+"""
+
+DEFAULT_RERANK_CHARS = 300
+"""It reads nothing if half of these hits are longer: it was trained on turns, and knows passages less well.
+
+Without this limit the MRR of MuSiQue falls from 85.5 to 81.7; with it, it stays.
+"""
 
 _MIDPOINT_WORDS = 48  # a memory of this length is halfway between short and long
 _STEEPNESS = 8

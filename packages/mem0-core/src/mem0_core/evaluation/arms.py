@@ -212,7 +212,7 @@ def _private_config(config: MemoryConfig, folder: Path, *, infer: bool) -> Memor
         queried_by = graph.query_entities if infer else "rules"
         own: dict[str, Any] = {"provider": "sqlite", "config": {}, "query_entities": queried_by}
         changes["graph_store"] = graph.replace(**own)
-    if not infer and config.reranker is None:
+    if not infer and not config.reranker:
         changes["llm"] = None
     return config.replace(**changes)
 

@@ -218,7 +218,7 @@ def _open_memories(
     recipes: tuple[str | None, ...] = plan.recipes or (None,)
     for embedder in embedders:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mem0-eval-")))
-        without = config.replace(reranker=None) if plan.rerankers else config
+        without = config.replace(reranker=False) if plan.rerankers else config
         plain = Remembered(folder, transcripts, config=without, embedder=embedder, llm=llm, infer=plan.infer)
         stack.callback(plain.close)
         for reranker in rerankers:

@@ -82,6 +82,7 @@ class Ports:
     """The models and stores of one memory; the first argument of every pipeline.
 
     Attributes:
+        is_reranker_default: nobody chose the reranker, so it reads only a few hits, and short ones.
         adjacency: the graph in memory, kept between traversals; without it, each traversal loads its scope.
         cache: what searches keep in memory; without it, each search reads the store.
         traversal_weights: overrides of `graph.traversal.Weights`.
@@ -92,6 +93,7 @@ class Ports:
     embedder: Embedder
     chat: ChatModel | None = None
     reranker: Reranker | None = None
+    is_reranker_default: bool = False
     graph: GraphMemory | None = None
     adjacency: AdjacencyCache | None = None
     traversal_weights: Mapping[str, float] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
+from mem0_core.domain.recipes import DEFAULT_RERANK_CHARS, DEFAULT_RERANK_POOL
 from mem0_core.domain.records import Hit, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import ContextReranker, Passage, Ports
@@ -70,7 +71,7 @@ def _is_repeatable(ports: Ports, search: Search) -> bool:
     request, graph = search.request, ports.graph
     is_timeless = request.half_life is None and "recency" not in request.recipe.signals
     is_stored = graph is None or not search.relations or graph.index is graph.embedded_index
-    return is_timeless and is_stored and ports.reranker is None
+    return is_timeless and is_stored and (ports.reranker is None or ports.is_reranker_default)
 
 
 def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
@@ -97,9 +98,7 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
 def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:
     """Return the best hits by the recipe's signals."""
     request = search.request
-    wanted = request.limit
-    if ports.reranker is not None and request.rerank is not False:
-        wanted = max(wanted, request.recipe.rerank_pool)
+    wanted = max(request.limit, _count_reranked(ports, request))
     fetched = wanted if request.half_life is None else wanted * _OVERFETCH_FACTOR
     size = fetched if request.recipe.is_dense_only else max(request.recipe.pool, 2 * fetched)
     while True:
@@ -185,22 +184,38 @@ def _prefer_assistant(hits: list[Hit]) -> list[Hit]:
     return sorted(lowered, key=lambda hit: -hit.score)
 
 
+def _count_reranked(ports: Ports, request: SearchRequest) -> int:
+    """Return the number of hits that the reranker reads; a default one reads few, and none after cosines alone."""
+    if ports.reranker is None or request.rerank is False:
+        return 0
+    recipe = request.recipe
+    if request.rerank or not ports.is_reranker_default:
+        return recipe.rerank_pool
+    return 0 if recipe.is_dense_only else min(DEFAULT_RERANK_POOL, recipe.rerank_pool)
+
+
 def _rerank(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
     request = search.request
     if ports.reranker is None and request.rerank:
         search.notes.append("rerank=True has no effect: no reranker is configured")
-    if ports.reranker is None or request.rerank is False or not hits:
+    count = _count_reranked(ports, request)
+    read = hits[:count]
+    if not read:
         return hits
+    if not request.rerank and ports.is_reranker_default:
+        long = sum(len(hit.item.text) > DEFAULT_RERANK_CHARS for hit in read)
+        if 2 * long >= len(read):
+            return hits
     passages = None
     if isinstance(ports.reranker, ContextReranker):
-        passages = yield from _read_passages(ports, search, hits)
+        passages = yield from _read_passages(ports, search, read)
     order = yield from rerank(
         ports.reranker,
         request.query.text,
         [hit.item.text for hit in hits],
         passages=passages,
         scores=[hit.score for hit in hits],
-        top_n=request.recipe.rerank_pool,
+        top_n=count,
         weight=request.recipe.rerank_weight,
         note=search.notes.append,
     )
