@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -161,6 +162,33 @@ async def test_resources_and_prompts_show_the_memory(connect: Connect, memory: M
         text = shown.messages[0].content.text
         assert "My sister Anna works at Galp." in text
         assert text.endswith("Where does Anna work?")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_call_that_the_client_gives_up_ends_and_the_connection_goes_on(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+    search = memory.asearch
+
+    async def wait_at_first(*arguments: Any, **named: Any) -> Any:
+        if begun.is_set():
+            return await search(*arguments, **named)
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    memory.add("I drink tea.", user_id="maya")
+    monkeypatch.setattr(memory, "asearch", wait_at_first)
+    server = build_mcp_server(memory, ServerScope(user_id="maya", has_spaces=False))
+    async with Client(server, mode=mode) as client:
+        calling = asyncio.create_task(client.call_tool("recall", {"query": "tea"}))
+        await asyncio.wait_for(begun.wait(), 60)
+        calling.cancel()
+        await asyncio.wait_for(ended.wait(), 60)
+        assert [one["memory"] for one in (await call(client, "recall", query="tea"))["memories"]] == ["I drink tea."]
 
 
 async def test_two_clients_share_one_memory_in_their_own_scopes(memory: Memory) -> None:
