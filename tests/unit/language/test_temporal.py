@@ -534,7 +534,8 @@ def test_what_neither_asks_when_nor_names_a_time_is_not(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "first", "last"),
     [
-        ("I moved to Porto in May", "2025-05-01", "2025-05-31"),
+        ("I moved to Porto in May", "2024-05-01", "2024-05-31"),
+        ("I move to Porto in May", "2025-05-01", "2025-05-31"),
         ("We meet on 7 May", "2025-05-07", "2025-05-07"),
         ("In December we flew to Rome", "2024-12-01", "2024-12-31"),  # the nearest, said in March
         ("In June and July 2022 I lived in Rome", "2022-06-01", "2022-07-31"),
@@ -572,3 +573,28 @@ def test_how_well_days_fit_what_is_asked(
     asked: str, first: str | None, last: str | None, least: float, most: float
 ) -> None:
     assert least <= score_days(parse_time_spans(asked, date(2025, 3, 8)), DateRange(first, last)) <= most
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("I moved to Lisbon in May.", "2026"),
+        ("We visited Rome in April.", "2026"),
+        ("I left Galp in January.", "2026"),
+        ("I ran a marathon in December.", "2025"),
+        ("I got married to Ann on 3 May.", "2026"),
+        ("I have been at Shell since February.", "2026"),
+        ("I will visit Rome in May.", "2027"),
+        ("We are moving to Oslo in March.", "2027"),
+        ("I'm excited to start at Galp in March.", "2027"),
+        ("We decided to marry in May.", "2027"),
+        ("I've booked a flight for 3 April.", "2027"),
+        ("I signed up for the half marathon in April.", "2027"),
+        ("I need a visa in May.", "2027"),
+        ("The wedding is on 2 May.", "2027"),
+    ],
+)
+def test_what_happened_in_a_month_without_a_year_is_not_in_the_future(text: str, year: str) -> None:
+    days = find_event_days(text, date(2026, 11, 26))
+    assert days is not None
+    assert str(days.first)[:4] == year

@@ -97,11 +97,14 @@ def score_days(spans: Iterable[TimeSpan], days: DateRange) -> float:
 def find_event_days(text: str, reference: date) -> DateRange | None:
     """Return the range of the days that a statement names; None if it names none, or recurring ones.
 
-    `reference` is the day of the statement. A day without a year is the nearest one.
+    `reference` is the day of the statement. A day without a year is the nearest one, and the latest one before
+    `reference` if the statement tells what happened ("I moved in May", said in November).
     """
     if _RECURRING.search(text):
         return None
-    found = [_nearest_year(span, reference) if span.is_yearly else span for span in parse_time_spans(text, reference)]
+    spans = parse_time_spans(text, reference)
+    is_over = any(span.is_yearly for span in spans) and _tells_what_happened(text)
+    found = [_choose_year(span, reference, is_over=is_over) if span.is_yearly else span for span in spans]
     if not found:
         return None
     firsts, lasts = [span.first for span in found], [span.last for span in found]
@@ -169,15 +172,35 @@ def _candidate_days(span: TimeSpan, first: date | None, last: date | None) -> se
     return ends | {day for day in wanted if (first is None or day >= first) and (last is None or day <= last)}
 
 
-def _nearest_year(span: TimeSpan, reference: date) -> TimeSpan:
-    """Return a yearly span in the year in which it is nearest to a day."""
+def _tells_what_happened(text: str) -> bool:
+    said = _normalize(text)
+    return _HAPPENED.search(said) is not None and _PLANNED.search(said) is None
+
+
+def _choose_year(span: TimeSpan, reference: date, *, is_over: bool) -> TimeSpan:
+    """Return a yearly span in the year in which it is nearest to a day; if it is over, it did not begin later."""
     assert span.first is not None
     assert span.last is not None
     years = [year for year in (reference.year - 1, reference.year, reference.year + 1) if 1 < year <= 9999]
     over = span.last.year - span.first.year  # 1 for a winter, which begins in the year before
     ones = [(_in_this_year(span.first, year - over), _in_this_year(span.last, year)) for year in years]
-    first, last = min(ones, key=lambda one: max((one[0] - reference).days, (reference - one[1]).days))
+    begun = [one for one in ones if one[0] <= reference] if is_over else []
+    first, last = min(begun or ones, key=lambda one: max((one[0] - reference).days, (reference - one[1]).days))
     return TimeSpan(first, last, span.precision)
+
+
+_HAPPENED = re.compile(
+    r"\b(?:was|were|did|had|got|went|came|met|left|began|bought|took|made|saw|became|lost|found|sold|gave|quit|broke"
+    r"|spent|won|flew|ran|built|drove|chose|wrote|fell|told|taught|kept|felt|held|paid|(?:have|has|'ve|'s) been"
+    r"|(?!need|feed|seed|speed|indeed|exceed|succeed|proceed|hundred|sacred)[a-z]{2,}ed)\b"
+)
+_PLANNED = re.compile(
+    r"\b(?:will|shall|won't|gonna|going to|about to|hopefully|upcoming|next|due|would|could|should|might|may be|if"
+    r"|(?:schedul|postpon|delay|book|reserv|arrang|cancel)(?:e|ed|led)?)\b|'ll\b"
+    r"|\b(?:plann?|hop|want|need|excit|suppos|expect|decid|invit|ask|offer|agree|register|sign|promis|accept)"
+    r"(?:e|ed|ing|s)?\s+(?:\w+\s+){0,3}?(?:to|for|until)\b"
+)
+"""Plans that forms of the past tell too: "excited to start in May", "postponed to May"."""
 
 
 def _in_this_year(day: date, year: int) -> date:
