@@ -82,7 +82,7 @@ class Ports:
     """The models and stores of one memory; the first argument of every pipeline.
 
     Attributes:
-        is_reranker_default: nobody chose the reranker, so it reads only a few hits, and short ones.
+        is_reranker_default: the reranker was not chosen by name, so it reads only a few hits, and short ones.
         adjacency: the graph in memory, kept between traversals; without it, each traversal loads its scope.
         cache: what searches keep in memory; without it, each search reads the store.
         traversal_weights: overrides of `graph.traversal.Weights`.
