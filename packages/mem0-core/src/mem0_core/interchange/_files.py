@@ -107,6 +107,12 @@ def _detect_text_format(text: str, name: str) -> str:
     if not document:
         raise InputError(f"{name} has no messages: it is {document}; pass a file with messages")
     format = detect_format(document)
+    entry = document[0] if isinstance(document, list) else document
+    if format is None and isinstance(entry, dict) and "question" in entry:
+        raise InputError(
+            f"{name} has questions in place of messages; pass a conversation, and this file to"
+            " 'mem0-core eval' as --questions"
+        )
     if format is None:
         known = ", ".join(CHAT_FORMATS)
         raise InputError(f"{name}: unrecognized JSON format; pass format= (--format), one of: {known}")
