@@ -11,7 +11,7 @@ import pytest
 from mem0_core.domain.records import Event, Message, RelationChange, Triplet, entity_key
 from mem0_core.ingest._open_relations import plan_later_endings
 from mem0_core.language.rule_extractor import extract_by_rules
-from tests.graph_model import GraphModel, relation_replies
+from tests.graph_model import GraphModel, outdated, relation_replies, set_replies
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 HISTORIES = (
@@ -64,6 +64,27 @@ def test_an_old_history_does_not_end_what_was_said_after_it(tmp_path: Path) -> N
         memory.add("I live in Rome.", user_id="u")
         memory.add(say(["I live in Rome.", "I moved to Oslo."]), user_id="u")
         assert [one["destination"] for one in memory.relations(user_id="u")] == ["Rome"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_within_a_day_the_order_of_calls_decides_what_ends(tmp_path: Path, mode: Mode) -> None:
+    with open_memory(tmp_path) as memory:
+        driver = MemoryDriver(memory, mode)
+        driver.add("I live in Rome.", timestamp="2024-05-01T10:00:05Z", user_id="u")
+        driver.add("I moved to Oslo.", timestamp="2024-05-01", user_id="u")
+        assert [one["destination"] for one in driver.relations(user_id="u")] == ["Oslo"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_too_ends_what_began_on_the_day_of_a_message(tmp_path: Path, mode: Mode) -> None:
+    model = GraphModel(relation_replies(("u", "lives_in", "Rome")))
+    with open_memory(tmp_path, llm=model, graph="sqlite") as memory:
+        driver = MemoryDriver(memory, mode)
+        driver.add("I live in Rome.", timestamp="2024-05-01T10:00:05Z", user_id="u")
+        ending = outdated(("u", "lives_in", "Rome"))
+        set_replies(driver, relation_replies(("u", "lives_in", "Oslo"), outdated=ending))
+        driver.add("I moved to Oslo.", timestamp="2024-05-01T10:00:02Z", user_id="u")
+        assert [one["destination"] for one in driver.relations(user_id="u")] == ["Oslo"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -13,9 +13,11 @@ from mem0_core.language import rule_extractor as rules
 from mem0_core.language.name_similarity import is_part_of
 from mem0_core.language.naming import is_naming
 
-__all__ = ["OpenRelations", "TripletKey", "destination_key", "ending_key", "plan_later_endings"]
+__all__ = ["OpenRelations", "TripletKey", "begins_later", "destination_key", "ending_key", "plan_later_endings"]
 
 TripletKey = tuple[bytes, str, bytes]
+
+_DATE_CHARS = len("2024-05-08")
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class OpenRelations:
             for key in keys:
                 if key in slot and key not in kept_keys and not _is_kept_name(slot[key].triplet, names):
                     held = slot.pop(key)
-                    begun = [] if at is None else [relation for relation in held.known if relation.valid_from > at]
+                    begun = [relation for relation in held.known if begins_later(relation, at)]
                     later += [relation.valid_from for relation in begun]
                     closed += _plan_ends(held, begun)
                     if begun:
@@ -81,6 +83,15 @@ class OpenRelations:
     def _hold(self, triplet: Triplet) -> _Held:
         slot = self._by_slot.setdefault(triplet.key[:2], {})
         return slot.setdefault(triplet.key, _Held(triplet))
+
+
+def begins_later(relation: Relation, at: str | None) -> bool:
+    """Return True if a relation begins on a later day than that of a message, which is None for now.
+
+    Within a day the order of the calls decides: many messages have the day as their time, and the clocks of machines
+    differ.
+    """
+    return at is not None and relation.valid_from[:_DATE_CHARS] > at[:_DATE_CHARS]
 
 
 def _plan_ends(held: _Held, later: Sequence[Relation]) -> list[RelationChange]:

@@ -40,6 +40,7 @@ from mem0_core.ingest._node_matching import (
 from mem0_core.ingest._open_relations import (
     OpenRelations,
     TripletKey,
+    begins_later,
     destination_key,
     ending_key,
     plan_later_endings,
@@ -462,12 +463,12 @@ def plan_graph_changes(
 
 
 def _leave_out_later(known: KnownGraph, relation_input: RelationInput) -> KnownGraph:
-    """Return the graph without relations that began after all messages, which cannot end or refine them."""
+    """Return the graph without relations that begin on days after all messages, which cannot end or refine them."""
     times = [relation_input.time_of(index) for index in range(len(relation_input.messages))]
     until = [time for time in times if time is not None]
     if not until or len(until) < len(times):
         return known
-    kept = tuple(relation for relation in known.relations if relation.valid_from <= max(until))
+    kept = tuple(relation for relation in known.relations if not begins_later(relation, max(until)))
     return dataclasses.replace(known, relations=kept)
 
 
