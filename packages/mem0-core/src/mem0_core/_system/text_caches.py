@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
+from mem0_core._system.locks import SignalSafeLock
+
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
 
@@ -15,6 +17,7 @@ __all__ = ["clear_text_caches", "text_cache"]
 _T = TypeVar("_T")
 
 _caches: WeakSet[_lru_cache_wrapper[Any]] = WeakSet()
+_lock = SignalSafeLock()  # a tokenizer that another thread loads adds a cache
 
 
 def text_cache(maxsize: int) -> Callable[[Callable[..., _T]], _lru_cache_wrapper[_T]]:
@@ -22,7 +25,8 @@ def text_cache(maxsize: int) -> Callable[[Callable[..., _T]], _lru_cache_wrapper
 
     def decorate(function: Callable[..., _T]) -> _lru_cache_wrapper[_T]:
         cached = lru_cache(maxsize)(function)
-        _caches.add(cached)
+        with _lock:
+            _caches.add(cached)
         return cached
 
     return decorate
@@ -30,5 +34,7 @@ def text_cache(maxsize: int) -> Callable[[Callable[..., _T]], _lru_cache_wrapper
 
 def clear_text_caches() -> None:
     """Clear the caches of all functions of texts: after an erasure, no erased text must stay in memory."""
-    for cached in list(_caches):
+    with _lock:
+        caches = list(_caches)
+    for cached in caches:
         cached.cache_clear()
