@@ -34,7 +34,7 @@ class Reader:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
     reader = Reader()
-    monkeypatch.setattr("mem0_core.api._runtime.find_default_reranker", lambda: reader)
+    monkeypatch.setattr("mem0_core.api.factory.find_default_reranker", lambda: reader)
     return reader
 
 

@@ -26,12 +26,11 @@ from mem0_core.api.factory import (
     build_vector_index,
     build_worker_settings,
     check_graph_support,
-    find_default_reranker,
+    choose_reranker,
     match_store,
     refuse_plain_projections,
     resolve_component,
     resolve_graph,
-    resolve_reranker,
     resolve_store,
     snapshot_folder,
 )
@@ -103,11 +102,7 @@ class MemoryRuntime(SuggestsMethods):
         self._chat: ChatModel | None = resolve_component("llm", "complete", llm, self.config.llm)
         self._tokenizer_loaded = False  # the first count may load a vocabulary, off the event loop
         self._embedder: Embedder = resolve_component("embedder", "embed", embedder, self.config.embedder, "local")
-        self._reranker: Reranker | None = resolve_reranker(self._chat, reranker, self.config.reranker)
-        models = (embedder, self.config.embedder, reranker, self.config.reranker)
-        self._is_reranker_default = all(model is None for model in models)
-        if self._is_reranker_default:
-            self._reranker = find_default_reranker()
+        self._reranker, self._is_reranker_default = choose_reranker(self.config, self._chat, embedder, reranker)
         _check_index(index, self.config)
         self._graph_config, self._graph_index = resolve_graph(graph, self.config, self._chat)
         self._graph_chat: ChatModel | None = self._chat

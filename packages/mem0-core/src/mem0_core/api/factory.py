@@ -53,6 +53,7 @@ __all__ = [
     "build_vector_index",
     "build_worker_settings",
     "check_graph_support",
+    "choose_reranker",
     "find_default_reranker",
     "llm_reranker",
     "match_store",
@@ -149,6 +150,15 @@ def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:
     from mem0_core.providers.llm_reranker import LLMReranker
 
     return built.with_chat(chat) if isinstance(built, LLMReranker) else built
+
+
+def choose_reranker(
+    config: MemoryConfig, chat: ChatModel | None, embedder: Any, reranker: Any
+) -> tuple[Reranker | None, bool]:
+    """Return the reranker of a memory, and True if neither it nor the embedder was named."""
+    if all(model is None for model in (embedder, config.embedder, reranker, config.reranker)):
+        return find_default_reranker(), True
+    return resolve_reranker(chat, reranker, config.reranker), False
 
 
 def find_default_reranker() -> Reranker | None:
