@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from mem0_core import Memory, Scope
 from mem0_core.domain.records import Message
+from mem0_core.flow import run
 from mem0_core.language.parsed_query import parse_query
 from mem0_core.recall import cache as search_cache
+from mem0_core.recall._neighbors import load_relations
 from mem0_core.stores.graph.embedded import EmbeddedGraph
 from tests.support import MODES, MemoryDriver, open_memory, result_texts, run_python, run_sql
 
@@ -407,6 +410,26 @@ def test_a_search_finds_what_is_committed_after_it_opened_its_scope(
 
         monkeypatch.setattr(search_cache.SearchCache, "open", open_and_add)
         assert "The tea in Porto is good." in result_texts(driver.search("tea in Porto", user_id="u"))
+
+
+def test_relations_are_kept_with_their_evidence_although_a_search_asked_for_none() -> None:
+    """Also if another search of the scope reads the first memory between two steps of this one."""
+    graph = SimpleNamespace(relations_by_rows=lambda rows, with_evidence, **_: dict.fromkeys(rows, with_evidence))
+    ports: Any = SimpleNamespace(store=SimpleNamespace(graph=graph))
+
+    class FilledMeanwhile:
+        def __init__(self) -> None:
+            self.reads: dict[str, Any] = {}
+            self._items: Iterator[dict[int, str]] = iter([{}])
+
+        @property
+        def items(self) -> dict[int, str]:
+            return next(self._items, {1: "I live in Oslo."})
+
+    active: Any = FilledMeanwhile()
+    run(load_relations(ports, [7], Scope("u"), active, with_evidence=False))
+    found: Any = run(load_relations(ports, [7], Scope("u"), active))
+    assert found == {7: True}
 
 
 def test_a_repeated_search_on_an_event_loop_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,13 +76,14 @@ def load_relations(
         with_evidence: fill `Relation.memories`; relations that are kept in memory have it in any case.
         active: as for `find_near_relations`.
     """
-    is_kept = active is not None and bool(active.items)
+    kept = active if active is not None and active.items else None  # once: another search may fill it meanwhile
 
     def read(wanted: Sequence[int]) -> Flow[dict[int, Relation]]:
-        return do(ports.store.graph.relations_by_rows, wanted, scope=scope, with_evidence=with_evidence or is_kept)
+        with_all = with_evidence or kept is not None
+        return do(ports.store.graph.relations_by_rows, wanted, scope=scope, with_evidence=with_all)
 
-    wanted = sorted(rows) if is_kept else rows  # the order in which SQLite returns them
-    return (yield from read_rows(active, "relations by row", wanted, read))
+    wanted = rows if kept is None else sorted(rows)  # the order in which SQLite returns them
+    return (yield from read_rows(kept, "relations by row", wanted, read))
 
 
 def _search_names(
