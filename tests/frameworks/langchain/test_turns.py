@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import pytest
@@ -22,6 +22,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from mem0_core import Memory
+from mem0_core.recall import freshness
 from mem0_langchain import MemoryMiddleware, memory_tools
 from tests.frameworks.langchain.fakes import Chatbot
 
@@ -132,20 +133,41 @@ def test_an_answer_that_a_guard_redacts_is_remembered_as_redacted(memory: Memory
 class Corrector(AgentMiddleware[Any, Any]):
     """Sends the first answer back, as guards of structured answers do."""
 
+    def __init__(self, *instructions: str, then: Callable[[], object] = lambda: None) -> None:
+        super().__init__()
+        self.instructions, self.then = instructions, then
+
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: AgentState[Any], runtime: Any) -> dict[str, Any] | None:
         if len(state["messages"]) > 2:
             return None
-        return {"messages": [HumanMessage("I want the answer as one line.")], "jump_to": "model"}
+        self.then()
+        return {"messages": [HumanMessage(text) for text in self.instructions], "jump_to": "model"}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_correction_that_a_program_asks_for_is_not_what_the_user_said(memory: Memory, mode: Mode) -> None:
-    agent = create_agent(Chatbot(), middleware=[remembering(memory), Corrector()], checkpointer=InMemorySaver())
+    corrector = Corrector("I want the answer as one line.", "I want it in English.")
+    agent = create_agent(Chatbot(), middleware=[remembering(memory), corrector], checkpointer=InMemorySaver())
     result = run(agent, "I drink green tea.", mode)
-    assert len(result["messages"]) == 4
+    assert len(result["messages"]) == 5
     run(agent, "I live in Oslo.", mode)
     assert [text for text in known(memory) if text != "Noted."] == ["I drink green tea.", "I live in Oslo."]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_memories_are_recalled_again_for_the_user_and_not_for_a_correction(
+    memory: Memory, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freshness, "FRESH_SECONDS", -1)
+    tea = memory.add("I drink green tea.", user_id="maya")["results"][0]["id"]
+    memory.add("I write JSON files every day.", user_id="maya")
+    corrector = Corrector("Write the answer as JSON.", then=lambda: memory.update(tea, "I drink black tea."))
+    model = Chatbot()
+    run(create_agent(model, middleware=[remembering(memory), corrector]), "Which tea do I drink?", mode)
+    assert "green tea" in model.systems[0]
+    assert "black tea" in model.systems[1]
+    assert "JSON files" not in model.systems[1]
 
 
 @pytest.mark.parametrize("mode", MODES)

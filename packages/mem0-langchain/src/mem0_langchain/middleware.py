@@ -31,13 +31,14 @@ from mem0_core import (
 from mem0_core.api.options import check_constructor, unwrap_memory
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import extract_question, extract_shown_texts
+from mem0_langchain.convert import extract_shown_texts
 from mem0_langchain.hooks import RecalledBlock, RecalledBlocks, RecallHook, RememberHook, TurnHooks, report_in_metadata
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
 from mem0_langchain.scope import ScopeAddress
 from mem0_langchain.turn import (
     TurnState,
     begin_turn,
+    find_question,
     finish_turn,
     identify_messages,
     is_run_by_tool,
@@ -218,7 +219,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self, messages: Sequence[BaseMessage], turn: TurnState, scope: Scope
     ) -> dict[str, Any] | None:
         """Return the arguments of `Memory.context`, or None if the user said nothing."""
-        query = extract_question(unremembered_messages(messages, turn))
+        query = find_question(messages, turn)
         if not query:
             return None
         options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}

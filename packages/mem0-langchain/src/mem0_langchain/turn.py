@@ -14,11 +14,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from mem0_core import Scope
 from mem0_core.language.messages import is_structured_output
-from mem0_langchain.convert import find_last_turn, is_from_user, to_mem0_messages
+from mem0_langchain.convert import extract_question, find_last_turn, is_from_user, to_mem0_messages
 
 __all__ = [
     "TurnState",
     "begin_turn",
+    "find_question",
     "finish_turn",
     "identify_messages",
     "is_run_by_tool",
@@ -74,6 +75,13 @@ def unremembered_messages(messages: Sequence[BaseMessage], turn: TurnState | Non
     return messages[_first_unremembered(messages, turn) :]
 
 
+def find_question(messages: Sequence[BaseMessage], turn: TurnState | None) -> str:
+    """Return the user's text in the last turn, the query for recall; may be empty."""
+    new = unremembered_messages(messages, turn)
+    instructions = _find_instructions(new, turn)
+    return extract_question([message for index, message in enumerate(new) if index not in instructions])
+
+
 def finish_turn(messages: Sequence[BaseMessage]) -> TurnState:
     """Return a finished turn, which keeps only its position in the history."""
     return TurnState(scope=None, recalled=[], key="", first="", after=_id_before(messages, len(messages)), last_seen="")
@@ -125,13 +133,12 @@ def to_remembered_messages(
 def _find_instructions(messages: Sequence[BaseMessage], turn: TurnState | None) -> set[int]:
     """Return the indexes of human messages that follow an answer within the run: a program asks to correct it."""
     start = None if turn is None or not turn["last_seen"] else _index_after(messages, turn["last_seen"])
-    if start is None:
-        return set()
-    return {
-        index
-        for index in range(start + 1, len(messages))
-        if is_from_user(messages[index]) and _is_answer(messages[index - 1])
-    }
+    instructions: set[int] = set()
+    for index in range(len(messages) if start is None else start + 1, len(messages)):
+        follows = index - 1 in instructions or _is_answer(messages[index - 1])
+        if follows and is_from_user(messages[index]):
+            instructions.add(index)
+    return instructions
 
 
 def _is_answer(message: BaseMessage) -> bool:
