@@ -260,6 +260,15 @@ def test_a_tool_that_a_program_calls_with_wrong_arguments_explains_them(tmp_path
             search.invoke({"query": 3})
         with pytest.raises(ArgumentError, match=r"search_memory\(\) is missing the required argument 'query'; pass it"):
             search.invoke({})
+        with pytest.raises(ArgumentError, match=r"query must be a valid string, not 3; pass such a value$"):
+            search.invoke({"query": 3, "lang": "en"})
+
+
+def test_a_tool_that_handles_wrong_arguments_itself_does_so_when_a_program_calls_it(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        search = memory_tools(memory, user_id="u")[0]
+        search.handle_validation_error = "Ask with a query."
+        assert search.invoke({"query": 3}) == "Ask with a query."
 
 
 def test_a_model_that_calls_a_tool_with_wrong_arguments_gets_langchains_answer(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class MemoryTool(OwnedFields, BaseTool):
 
     def _check_input(self, given: object) -> None:
         _check_plain(self.name, given)
-        if isinstance(given, dict) and given.get("type") != "tool_call":
+        if isinstance(given, dict) and given.get("type") != "tool_call" and not self.handle_validation_error:
             self._check_arguments(given)
 
     def _check_arguments(self, given: Mapping[str, Any]) -> None:
@@ -100,11 +100,13 @@ class MemoryTool(OwnedFields, BaseTool):
         try:
             schema.model_validate(given)
         except ValidationError as error:
-            fields = schema.model_fields
-            for name in given.keys() - fields.keys():
-                raise ArgumentError(f"{self.name} {describe_unknown(str(name), given[name], fields)}") from error
+            fields, first = schema.model_fields, error.errors()[0]
+            unknown = [name for name in given if name not in fields] if first["type"] == "missing" else []
+            if unknown:  # a misspelled name; other names are ignored
+                text = describe_unknown(str(unknown[0]), given[unknown[0]], fields)
+                raise ArgumentError(f"{self.name} {text}") from error
             required = [name for name, field in fields.items() if field.is_required()]
-            raise ArgumentError(describe_field(self.name, error.errors()[0], required=required)) from error
+            raise ArgumentError(describe_field(self.name, first, required=required)) from error
 
     def _run(self, *values: Any, config: RunnableConfig, **arguments: Any) -> ToolResult:
         arguments |= self._name_values(values)

@@ -30,7 +30,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from math import inf
+from math import inf, nan
 from numbers import Real
 from threading import Event as Signal
 from threading import Lock, Thread
@@ -372,13 +372,9 @@ class Mem0Store(BaseStore):
             as_json = json.dumps(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"the value of {op.namespace} {op.key!r} is not JSON: {error}") from error
-        ttl: Any = op.ttl
-        if ttl is not None and not (isinstance(ttl, Real) and 0 <= float(ttl) < inf):
-            raise InputError(f"ttl must be a number of minutes, not {describe_value(ttl)}; pass, for example, ttl=60")
         paths = self._paths if op.index is None else _tokenize_paths(op.index or ())
         texts = [_clean_text(text) for path in paths for text in get_text_at_path(value, path) if text.strip()]
-        minutes = None if ttl is None else float(ttl)
-        return _PendingItem(id, op.namespace, op.key, as_json, tuple(dict.fromkeys(texts)), minutes)
+        return _PendingItem(id, op.namespace, op.key, as_json, tuple(dict.fromkeys(texts)), _read_minutes(op.ttl))
 
     def _write_items(self, items: Sequence[tuple[_PendingItem, Sequence[Any]]], gone: Sequence[str]) -> None:
         """Write items with their new namespaces, and delete others, in one transaction."""
@@ -546,6 +542,16 @@ def _memory_to_hit(memory: MemoryDict) -> _ItemHit:
         score=_read_score(memory),
     )
     return _ItemHit(memory["id"], item, "expires" in metadata)
+
+
+def _read_minutes(ttl: Any) -> float | None:
+    try:
+        minutes = None if ttl is None else float(ttl) if isinstance(ttl, Real) else nan
+    except OverflowError:  # an int that no float can hold
+        minutes = nan
+    if minutes is not None and not 0 <= minutes < inf:
+        raise InputError(f"ttl must be a number of minutes, not {describe_value(ttl)}; pass, for example, ttl=60")
+    return minutes
 
 
 def _read_score(memory: MemoryDict) -> float:
