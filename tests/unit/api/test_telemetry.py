@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import re
@@ -16,7 +17,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, Span, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -294,6 +295,22 @@ def test_measurements_wait_for_each_other_and_none_is_lost(tmp_path: Path, recor
     assert [count for _, count in points["mem0.operation.duration"]] == [40]
     assert [count for _, count in points["mem0.search.results"]] == [40]
     assert not waiting
+
+
+def test_a_waiting_measurement_keeps_the_ids_of_its_span_and_none_of_its_texts(
+    tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    with open_memory(tmp_path, config=recorder.config()) as memory:
+        memory.search("Where is Zanzibarium?", user_id="alice")
+        assert instruments_of(recorder.meters)._waiting
+        gc.collect()
+        alive = [str(one.attributes) for one in gc.get_objects() if isinstance(one, Span)]
+        assert not [attributes for attributes in alive if "Zanzibarium" in attributes]
+    data: Any = recorder.reader.get_metrics_data()
+    metrics = data.resource_metrics[0].scope_metrics[0].metrics
+    [duration] = [one.data.data_points[0] for one in metrics if one.name == "mem0.operation.duration"]
+    assert [exemplar.span_id for exemplar in duration.exemplars] == [recorder.one("search_memory").context.span_id]
 
 
 def test_each_span_of_an_embedder_has_the_length_of_its_vectors(tmp_path: Path, recorder: Recorder) -> None:

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 from weakref import WeakSet
 
-from opentelemetry import metrics
+from opentelemetry import metrics, trace
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
 
@@ -35,7 +35,7 @@ class Instruments:
     """
 
     def __init__(self, provider: MeterProvider) -> None:
-        self._waiting: deque[tuple[Histogram, float, Mapping[str, Any], Context]] = deque()
+        self._waiting: deque[tuple[Histogram, float, Mapping[str, Any], trace.SpanContext]] = deque()
         meter = metrics.get_meter("mem0_core", meter_provider=provider)
         histogram, counter, gauge = meter.create_histogram, meter.create_counter, meter.create_observable_gauge
         self.operation_duration = histogram(
@@ -75,18 +75,22 @@ class Instruments:
         self._stores: WeakSet[_ObservedStore] = WeakSet()
 
     def record(self, histogram: Histogram, value: float, labels: Mapping[str, Any], context: Context) -> None:
-        """Record a measurement of a histogram; `labels` are not copied."""
-        self._waiting.append((histogram, value, labels, context))
+        """Record a measurement of a histogram; `labels` are not copied.
+
+        Of the context only the ids of its span are kept, for exemplars: a span may have texts and ids of a user.
+        """
+        span = trace.get_current_span(context).get_span_context()
+        self._waiting.append((histogram, value, labels, span))
         if len(self._waiting) >= _MAX_WAITING:
             self._hand_over()
 
     def _hand_over(self) -> None:
         while True:
             try:
-                histogram, value, labels, context = self._waiting.popleft()
+                histogram, value, labels, span = self._waiting.popleft()
             except IndexError:
                 return
-            histogram.record(value, labels, context)
+            histogram.record(value, labels, trace.set_span_in_context(trace.NonRecordingSpan(span), Context()))
 
     def watch(self, store: MemoryStore, store_id: str) -> _ObservedStore:
         """Return an object that keeps the gauges of a store alive."""
