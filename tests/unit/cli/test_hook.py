@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,23 @@ def test_an_unreachable_server_does_not_stop_the_assistant(send: Send) -> None:
     event = {"hook_event_name": "UserPromptSubmit", "prompt": "Where do I live?"}
     assert send(event, "--url", "http://127.0.0.1:9") == {}
     assert send(event, "--url", "file:///etc/passwd") == {}
+
+
+def test_a_server_that_does_not_speak_http_is_named_without_the_password_of_its_url() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+
+        def answer() -> bytes:
+            connection, _ = listening.accept()
+            with connection:
+                got = connection.recv(10_000)
+                connection.sendall(b"SSH-2.0-OpenSSH\r\n")
+            return got
+
+        request, place = pool.submit(answer), f"127.0.0.1:{listening.getsockname()[1]}"
+        server = _hook._Server(f"http://maya:secret@{place}")
+        with pytest.raises(ConnectionError, match=f"^{place} gave no response in HTTP; check --url"):
+            server.recall("Where do I live?", 100)
+        assert f"Host: {place}\r\n".encode() in request.result()
 
 
 def test_a_long_transcript_is_read_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

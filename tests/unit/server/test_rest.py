@@ -291,3 +291,5 @@ async def test_wrong_requests_are_explained(memory: Memory) -> None:
         for (method, path, body), reason in wrong.items():
             reply = await client.request(method, path, content=body, headers={"Content-Type": "application/json"})
             assert reason in reply.json()["detail"]
+        reply = await client.request("PATCH", "/memories/" + "1" * 3000)
+        assert len(reply.json()["detail"]) < 200

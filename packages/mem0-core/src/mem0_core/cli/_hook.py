@@ -143,14 +143,18 @@ def _send(url: SplitResult, path: str, headers: dict[str, str], body: bytes) -> 
 
     The import of `http.client` takes as long as the rest of the command.
     """
-    given = {"Host": url.netloc, "Content-Length": str(len(body)), **headers}
+    given = {"Host": url.netloc.rpartition("@")[2], "Content-Length": str(len(body)), **headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     if not all(value.isprintable() for value in given.values()):
         raise ValueError("$MEM0_SERVER_KEY or the URL has a character that no header can hold")
     with socket.create_connection((url.hostname or "", url.port or 80), _TIMEOUT_SECONDS) as connection:
         connection.sendall(f"POST {path} HTTP/1.0\r\n{head}\r\n".encode() + body)
         with connection.makefile("rb") as reply:
-            status = int(reply.readline().split()[1])
+            match reply.readline().split():
+                case [_, code, *_] if code.isdigit():
+                    status = int(code)
+                case _:
+                    raise ConnectionError(f"{given['Host']} gave no response in HTTP; check --url or $MEM0_SERVER_URL")
             while reply.readline().strip():
                 pass
             return status, reply.read()

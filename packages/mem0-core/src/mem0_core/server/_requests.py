@@ -14,8 +14,8 @@ from mem0_core.server.keys import ApiKey, KeyRing
 from mem0_core.server.scope import ScopeIds
 
 __all__ = [
-    *("MAX_BODY_BYTES", "authenticate", "find_secret", "merge_ids", "pick", "read_body", "read_filter_ids"),
-    *("read_flag", "read_json", "read_number"),
+    *("MAX_BODY_BYTES", "MAX_SHOWN_CHARS", "authenticate", "find_secret", "merge_ids", "pick", "read_body"),
+    *("read_filter_ids", "read_flag", "read_json", "read_number"),
 ]
 
 MAX_BODY_BYTES = 2**20
@@ -25,7 +25,7 @@ BODY = "mem0_core.body"
 
 _AXES = ("user_id", "agent_id", "run_id")
 _EXAMPLE = '{"query": "tea", "user_id": "alice"}'
-_MAX_SHOWN_CHARS = 100  # the search for the nearest name takes longer than linear time
+MAX_SHOWN_CHARS = 100  # the search for the nearest name takes longer than linear time
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
 
 
@@ -146,7 +146,7 @@ def pick(given: Mapping[str, Any], accepted: Iterable[str], ignored: Iterable[st
     """
     accepted = tuple(accepted)
     if unknown := set(given) - {*accepted, *ignored, *_AXES}:
-        first = min(unknown)[:_MAX_SHOWN_CHARS]
+        first = min(unknown)[:MAX_SHOWN_CHARS]
         hint = suggest(first, sorted({*accepted, *_AXES}))
         raise HttpError(400, f"unknown fields: {', '.join(sorted(unknown))}{hint}; rename {first!r}, or leave it out")
     return {name: given[name] for name in accepted if given.get(name) is not None}

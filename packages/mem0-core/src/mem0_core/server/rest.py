@@ -30,7 +30,15 @@ from mem0_core.server._openapi import build_document
 from mem0_core.server._pages import Cursor
 from mem0_core.server._problems import HttpError
 from mem0_core.server._replies import ReplyStore
-from mem0_core.server._requests import merge_ids, pick, read_filter_ids, read_flag, read_json, read_number
+from mem0_core.server._requests import (
+    MAX_SHOWN_CHARS,
+    merge_ids,
+    pick,
+    read_filter_ids,
+    read_flag,
+    read_json,
+    read_number,
+)
 from mem0_core.server._routes import (
     ADD,
     ANSWER,
@@ -335,14 +343,10 @@ def _build_mcp(memory: Memory, keys: KeyRing | None, limiter: RateLimiter) -> An
     return LazyMcpEndpoint(memory, keys, limiter)
 
 
-_MAX_SHOWN_CHARS = 100  # the search for the nearest name takes longer than linear time
-
-
 async def _respond_to_unknown(request: Any, error: Any) -> Any:
     """Return the response to a path or a method that no route has."""
-    reason, path = error.detail, request.url.path
+    reason, path = error.detail, request.url.path[:MAX_SHOWN_CHARS]
     if error.status_code == HTTPStatus.NOT_FOUND:
-        path = path[:_MAX_SHOWN_CHARS]
         near = find_nearest(path, sorted({route.path for route in ROUTES}))
         reason = f"there is no path {path!r}{(near and f'; did you mean {near!r}?') or ''}; GET /openapi.json lists all"
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
