@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,7 +24,7 @@ from mem0_core import (
 )
 from mem0_core.api.options import unwrap_memory
 from mem0_core.testing import HashEmbedder, ScriptedChat
-from tests.support import MODES, MemoryDriver, Mode
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 ERRORS = (TypeError("odd"), StopIteration("end"), AttributeError("none"), RuntimeError("server"), KeyError("key"))
 
@@ -134,6 +135,14 @@ class Raising:
 def test_another_object_in_the_place_of_a_memory_is_an_argument_error(given: Any) -> None:
     with pytest.raises(ArgumentError, match=r"memory must be a mem0_core\.Memory, not"):
         unwrap_memory(given)
+
+
+def test_an_object_that_has_a_memory_does_not_pass_for_one(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        assert unwrap_memory(AsyncMemory(memory=memory)) is memory
+        owner: Any = SimpleNamespace(memory=memory)
+        with pytest.raises(ArgumentError, match=r"memory must be a mem0_core\.Memory, not"):
+            unwrap_memory(owner)
 
 
 def test_a_huge_number_of_recent_messages_is_all_of_them(memory: MemoryDriver) -> None:

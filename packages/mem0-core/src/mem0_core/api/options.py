@@ -16,6 +16,7 @@ from mem0_core.api.factory import resolve_component
 from mem0_core.components import check_spec
 from mem0_core.domain import suggestions
 from mem0_core.domain.filters import parse_filters
+from mem0_core.domain.missing_names import SuggestsMethods
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.records import Scope
 from mem0_core.domain.suggestions import check_list, describe_value, suggest
@@ -43,12 +44,8 @@ def unwrap_memory(memory: AnyMemory | _Async[AnyMemory]) -> AnyMemory:
     Raises:
         ArgumentError: it is neither.
     """
-    inner: object = memory
-    if not isinstance(memory, MemoryRuntime):
-        try:
-            inner = getattr(memory, "memory", None)
-        except Exception:  # noqa: BLE001 - the attribute of an object of another kind may raise anything
-            inner = None
+    is_async = isinstance(memory, SuggestsMethods) and not isinstance(memory, MemoryRuntime)
+    inner: object = getattr(memory, "memory", None) if is_async else memory
     if not isinstance(inner, MemoryRuntime):
         raise ArgumentError(
             f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
