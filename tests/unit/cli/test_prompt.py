@@ -84,6 +84,9 @@ def test_the_names_of_the_command_line_work_in_the_prompt_too(talk: MessageLog) 
     talk("@add I live in Rome.")
     assert "I live in Rome." in talk("@search Where do I live?")
     assert "I live in Rome." in talk("@get-all")
+    talk.answers = ["n"]
+    assert "would UPDATE" in talk("@update-by-query Rome => I live in Oslo.")
+    assert talk("@help add") == talk("@help store")
 
 
 def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: MessageLog) -> None:

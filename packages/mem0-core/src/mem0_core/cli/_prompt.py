@@ -105,7 +105,8 @@ def _build_scope_command(axis: str) -> Callable[[PromptState, str], None]:
 
 
 def _show_help(session: PromptState, rest: str) -> None:
-    session.write_lines(session.help(rest.strip().removeprefix("@")))
+    name = rest.strip().removeprefix("@")
+    session.write_lines(session.help(_SHELL_NAMES.get(name, name)))
 
 
 def _raise_quit(session: PromptState, rest: str) -> None:
@@ -171,8 +172,15 @@ MEMORY is the number of one of the memories shown last, an id, or at least 4 dig
 
 _NONE = "-"
 """Typed instead of a name: no id of that kind."""
-_SHELL_NAMES = {"add": "store", "search": "remember", "ask": "answer", "get-all": "list", "visualize": "viz"}
-"""Names of the command line's subcommands, each with that of the prompt."""
+_SHELL_NAMES = {
+    "add": "store",
+    "search": "remember",
+    "ask": "answer",
+    "get-all": "list",
+    "update-by-query": "updateq",
+    "visualize": "viz",
+}
+"""Names of the command line that the prompt spells differently, each with that of the prompt."""
 
 _BARE = {"help": "@help", "quit": "@quit", "exit": "@quit"}
 """Whole lines that are commands without an @."""
