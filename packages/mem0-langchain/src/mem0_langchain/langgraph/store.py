@@ -130,8 +130,9 @@ class Mem0Store(BaseStore):
     >>> graph = builder.compile(store=Mem0Store(Memory()))
 
     Values are JSON objects and come back equal. Times, UUIDs, enumerations, dataclasses and pydantic models in them are
-    stored in their JSON form. A query runs the memory's search (its recipe, its reranker);
-    items that queries cannot find fill the remaining places. Reads in a batch do not see the puts of the same batch.
+    stored in their JSON form. A query runs the memory's search, with a reranker
+    that the memory was given; items that queries cannot find fill the remaining places. Reads in a batch do not see the
+    puts of the same batch.
     Filters compare as in `InMemoryStore`, except that a missing or incomparable value does not match, where
     `InMemoryStore` raises.
 
