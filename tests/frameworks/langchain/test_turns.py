@@ -156,6 +156,15 @@ def test_a_correction_that_a_program_asks_for_is_not_what_the_user_said(memory: 
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_a_reply_of_a_person_after_an_answer_is_remembered_where_the_user_writes_all(
+    memory: Memory, mode: Mode
+) -> None:
+    person = Corrector("I am allergic to nuts.")
+    run(create_agent(Chatbot(), middleware=[remembering(memory, user_input=True), person]), "I live in Oslo.", mode)
+    assert [text for text in known(memory) if text != "Noted."] == ["I live in Oslo.", "I am allergic to nuts."]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_memories_are_recalled_again_for_the_user_and_not_for_a_correction(
     memory: Memory, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,8 +94,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         filters: mem0's filters on metadata, for recall.
         recipe: the memory's recipe for recall.
         remember: False only recalls.
-        user_input: True if the user writes the human messages, False if another agent does. By default True, except
-            in an agent that a tool runs.
+        user_input: True if the user writes all human messages, those after an answer too, such as a reply to an
+            interrupt; False if another agent does. By default the user, except in an agent that a tool runs, writes
+            those that do not follow an answer of the same run.
         infer: False stores messages verbatim, without extracting facts.
         keep: without a chat model, ``"statements"`` makes memories of statements only; questions, greetings and
             acknowledgements stay in the conversation. ``"all"`` makes a memory of each message.
@@ -219,7 +220,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self, messages: Sequence[BaseMessage], turn: TurnState, scope: Scope
     ) -> dict[str, Any] | None:
         """Return the arguments of `Memory.context`, or None if the user said nothing."""
-        query = find_question(messages, turn)
+        query = find_question(messages, turn, all_by_user=bool(self._user_input))
         if not query:
             return None
         options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
@@ -327,7 +328,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             return None
         by_user = not is_run_by_tool(config) if self._user_input is None else self._user_input
         ids = identify_messages(history, config["configurable"].get("thread_id"))
-        messages = to_remembered_messages(new, ids[-len(new) :], by_user=by_user, turn=turn)
+        known = None if self._user_input else turn
+        messages = to_remembered_messages(new, ids[-len(new) :], by_user=by_user, turn=known)
         if not messages:
             return None
         # A turn that another middleware ended before this one saw it has no scope yet.

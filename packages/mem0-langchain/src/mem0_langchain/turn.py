@@ -75,10 +75,14 @@ def unremembered_messages(messages: Sequence[BaseMessage], turn: TurnState | Non
     return messages[_first_unremembered(messages, turn) :]
 
 
-def find_question(messages: Sequence[BaseMessage], turn: TurnState | None) -> str:
-    """Return the user's text in the last turn, the query for recall; may be empty."""
+def find_question(messages: Sequence[BaseMessage], turn: TurnState | None, *, all_by_user: bool = False) -> str:
+    """Return the user's text in the last turn, the query for recall; may be empty.
+
+    Args:
+        all_by_user: True if no human message is an instruction of a program.
+    """
     new = unremembered_messages(messages, turn)
-    instructions = _find_instructions(new, turn)
+    instructions = set() if all_by_user else _find_instructions(new, turn)
     return extract_question([message for index, message in enumerate(new) if index not in instructions])
 
 
@@ -118,7 +122,7 @@ def to_remembered_messages(
     Args:
         ids: the id of each message.
         by_user: False leaves out the human messages, which are tasks that another agent wrote.
-        turn: the turn of the messages, if it is known where the user's input ended.
+        turn: the turn of the messages; None if no human message is an instruction of a program, or none is known.
     """
     instructions = _find_instructions(messages, turn)
     said = [
