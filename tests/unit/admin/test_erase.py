@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from mem0_core import Memory
+from mem0_core._system.text_caches import text_cache
 from mem0_core.admin._fingerprints import FingerprintBuilder, Fingerprints
 from mem0_core.errors import InputError, ScopeError
+from mem0_core.recall import cache as search_cache
 from tests.support import MODES, MemoryDriver, Mode, open_memory, result_texts
 
 SECRETS = [
@@ -114,6 +116,41 @@ def test_the_next_search_of_anyone_drops_what_another_process_erased(tmp_path: P
         assert list_texts_in_memory(word)
         MemoryDriver(memory, mode).search("Where do I live?", user_id="bob")
         memory.traverse("bob", user_id="bob")
+        assert list_texts_in_memory(word) == []
+
+
+@pytest.mark.parametrize("scope_size", ["small", "large"])
+def test_the_first_search_of_a_process_drops_what_another_one_erased(
+    tmp_path: Path, mode: Mode, scope_size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    keep = text_cache(8)(read.append)
+    with open_memory(tmp_path, graph=False) as memory, open_memory(tmp_path) as other:
+        memory.add("I live in Bergen.", user_id="ana")
+        memory.add("I live in Oslo.", user_id="bob")
+        other.erase(user_id="ana", reason=REASON)
+        keep("a text of Ana")  # the erasure was in this process, and has dropped what the adds left
+        if scope_size == "large":
+            monkeypatch.setattr(search_cache, "_MAX_SCOPE_MEMORIES", 0)
+        MemoryDriver(memory, mode).search("Where do I live?", user_id="bob")
+        keep("a text of Ana")
+    assert len(read) == 2
+
+
+def test_searches_of_a_large_scope_drop_what_another_process_erased(
+    tmp_path: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = "".join(reversed("ttalbroz"))
+    with open_memory(tmp_path, graph=False) as memory, open_memory(tmp_path, graph=False) as other:
+        memory.add(f"My friend {word} lives in Bergen.", user_id="ana")
+        for number in range(4):
+            memory.add(f"I like soup {number}.", user_id="bob")
+        monkeypatch.setattr(search_cache, "_MAX_SCOPE_MEMORIES", 2)
+        for user_id in ("bob", "ana"):
+            memory.search("soup", user_id=user_id)
+        other.erase(user_id="ana", reason=REASON)
+        assert list_texts_in_memory(word)
+        MemoryDriver(memory, mode).search("soup", user_id="bob")
         assert list_texts_in_memory(word) == []
 
 

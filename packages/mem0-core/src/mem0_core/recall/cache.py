@@ -118,6 +118,7 @@ class SearchCache:
         self._supported: bool | None = None
         self._memories = 0  # of all active scopes
         self._epoch = ""  # of the scopes
+        self._compared_version: object = None  # of the store with that epoch, when a large scope was searched
         self._counts = dict.fromkeys(("loaded", "updated", "unchanged", "results", "embeddings"), 0)
 
     def open(self, store: MemoryStore, index: VectorIndex, scope: Scope) -> ActiveScope | None:
@@ -127,14 +128,19 @@ class SearchCache:
         if not self._supported:
             return None
         lexicon = cast("VersionedLexicon", store.lexicon)
-        if (kept := self._find(scope, lexicon.version())) is None:
+        version = lexicon.version()
+        if (kept := self._find(scope, version)) is None:
             with self._loading:  # another thread may have loaded the scope meanwhile
                 version = lexicon.version()
                 if (kept := self._find(scope, version)) is None:
                     active = self._scopes.get(scope, _UNKNOWN).active
                     kept = _Kept(_load(store, cast("VectorReader", index), lexicon, scope, version, active))
-                    self._forget_erased(kept)
+                    if kept.active is not None:
+                        self._forget_erased(kept.active.position)
                     self._keep(scope, kept, "loaded" if active is None else "updated")
+        if kept.active is None and version != self._compared_version:
+            self._forget_erased(lexicon.position(scope))
+            self._compared_version = version
         return kept.active
 
     def find_result(self, store: MemoryStore, request: SearchRequest) -> Search | None:
@@ -208,12 +214,13 @@ class SearchCache:
             if scope is None:
                 self._embeddings.clear()
 
-    def _forget_erased(self, kept: _Kept) -> None:
-        """Drop all other scopes if an erasure, perhaps of another process, has begun a new epoch."""
-        if kept.active is None:
-            return
-        epoch, self._epoch = self._epoch, kept.active.position.epoch
-        if epoch not in ("", self._epoch):
+    def _forget_erased(self, position: ChangePosition) -> None:
+        """Drop all scopes and texts if an erasure, perhaps of another process, has begun a new epoch.
+
+        The first search drops them too: this process may have added texts before the erasure.
+        """
+        epoch, self._epoch = self._epoch, position.epoch
+        if epoch != self._epoch:
             self.forget(None)
             clear_text_caches()
 
