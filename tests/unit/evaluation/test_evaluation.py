@@ -200,6 +200,15 @@ def test_memories_are_in_order_and_those_that_differ_by_chance_are_tied() -> Non
     assert describe_ranking(rank_memories({"only": arm_of(1.0)})) == ""
 
 
+def test_memories_whose_judge_could_read_no_common_question_are_tied() -> None:
+    def arm_of(*judged: int) -> dict[str, Any]:
+        rows = [{"question": str(n), "values": {"correct": 1.0} if n in judged else {}} for n in range(4)]
+        return {"settings": {}, "figures": {"correct": {"value": 1.0}}, "rows": rows}
+
+    ranking = rank_memories({"one": arm_of(0, 1), "other": arm_of(2, 3)})
+    assert describe_ranking(ranking) == "order by correct: one = other"
+
+
 def test_the_order_of_the_recipes_is_in_the_report(chat: Path) -> None:
     result = run_evaluation(plan(chat, recipes=("hybrid", "mem0")))
     assert describe_ranking(result["ranking"]) in unescape(render_report(result))

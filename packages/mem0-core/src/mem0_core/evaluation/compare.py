@@ -66,7 +66,8 @@ def rank_memories(arms: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``figure``, ``correct`` or ``found``, and ``memories``, best first. Each but the first has the ``difference`` of
-        the one before it to itself, with its interval, and ``is_tied``: True if the interval contains 0.
+        the one before it to itself, with its interval, and ``is_tied``: True if the interval contains 0. Without a
+        question that was judged for both, they are tied and have no ``difference``.
     """
     memories = [name for name, arm in arms.items() if arm["settings"] is not None]
     figure = "correct" if all("correct" in arms[name]["figures"] for name in memories) else "found"
@@ -75,8 +76,11 @@ def rank_memories(arms: Mapping[str, Any]) -> dict[str, Any]:
     entries: list[dict[str, Any]] = [{"arm": name} for name in ranked]
     for place in range(1, len(ranked)):
         pair = (ranked[place], ranked[place - 1])
-        one = compare_arms(arms[pair[0]], arms[pair[1]], pair)["figures"][figure]
-        entries[place] |= {"difference": one["difference"], "is_tied": one["verdict"] == "no difference"}
+        one = compare_arms(arms[pair[0]], arms[pair[1]], pair)["figures"].get(figure)
+        if one is None:
+            entries[place]["is_tied"] = True
+        else:
+            entries[place] |= {"difference": one["difference"], "is_tied": one["verdict"] == "no difference"}
     return {"figure": figure, "memories": entries}
 
 
