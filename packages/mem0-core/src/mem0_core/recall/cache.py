@@ -35,7 +35,7 @@ __all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scop
 T = TypeVar("T")
 
 _MAX_SCOPE_MEMORIES = 2_048  # of a larger scope, the candidates alone are read
-_MAX_MEMORIES = 20_000  # of all active scopes: about 3 kB each
+_MAX_MEMORIES = 20_000  # of all active scopes: about 3 kB each, without `reads` and `results`
 _PRODUCT_NUMBERS = 1 << 18  # of one matrix product: for more, BLAS wakes a second thread, and may wait a time slice
 _MAX_SCOPES = 4_096  # that were searched, active or not
 _MAX_RESULTS = 64  # of one scope
