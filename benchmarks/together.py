@@ -93,7 +93,7 @@ async def _searched(
                 one_by_one.append(between - started)
                 at_once.append(ended - between)
                 busy.append(worked)
-                lags += held
+                lags += held or [ended - between]  # all of it was shorter than a tick
     section = f"{truth}: {AT_ONCE} searches on one event loop, recipe {config['recipe']}"
     note = f"{AT_ONCE / median(one_by_one):.0f}/s one after the other, {AT_ONCE / median(at_once):.0f}/s at once"
     ratios = [alone / together for alone, together in zip(one_by_one, at_once, strict=True)]
