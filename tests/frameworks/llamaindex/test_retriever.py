@@ -14,7 +14,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 
-from mem0_core import AsyncMemory, ConfigError, InputError, Memory, ModelError, QueryError, ScopeError
+from mem0_core import ArgumentError, AsyncMemory, ConfigError, InputError, Memory, ModelError, QueryError, ScopeError
 from mem0_llamaindex import Mem0Memory, Mem0Rerank, Mem0Retriever
 
 from .events import heard
@@ -83,7 +83,7 @@ def test_options_reach_the_search(core: Memory, mode: str) -> None:
 def test_whose_memories_must_be_said(core: Memory) -> None:
     with pytest.raises(ScopeError):
         Mem0Retriever(core)
-    with pytest.raises(ConfigError):
+    with pytest.raises(ArgumentError, match=r"must be a mem0_core\.Memory"):
         Mem0Retriever("memory", user_id="maya")  # type: ignore[arg-type]
     assert Mem0Retriever(AsyncMemory(memory=core), user_id="maya").retrieve("figs") == []
 

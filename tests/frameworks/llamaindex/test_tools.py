@@ -13,7 +13,7 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
-from mem0_core import ConfigError, Memory, NotFoundError, ScopeError
+from mem0_core import ArgumentError, Memory, NotFoundError, ScopeError
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from mem0_llamaindex import memory_tools
 
@@ -103,7 +103,7 @@ def test_no_argument_of_a_tool_names_a_scope(core: Memory) -> None:
 def test_what_makes_no_sense_is_refused(core: Memory) -> None:
     with pytest.raises(ScopeError):
         memory_tools(core)
-    with pytest.raises(ConfigError):
+    with pytest.raises(ArgumentError, match=r"must be a mem0_core\.Memory"):
         memory_tools("memory", user_id="maya")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"no tool 'drop'.*search_memory"):
         memory_tools(core, user_id="maya", only=["drop"])

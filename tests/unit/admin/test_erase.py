@@ -99,7 +99,7 @@ def use(memory: Memory, word: str) -> None:
 
 
 def test_nothing_of_an_erased_user_stays_in_the_memory_of_the_process(tmp_path: Path, mode: Mode) -> None:
-    word = "".join(reversed("ttalbroz"))
+    word = "".join(reversed("tsafpmilp"))  # no constant of a module
     with open_memory(tmp_path) as memory:
         use(memory, word)
         assert list_texts_in_memory(word)
@@ -108,7 +108,7 @@ def test_nothing_of_an_erased_user_stays_in_the_memory_of_the_process(tmp_path: 
 
 
 def test_the_next_search_of_anyone_drops_what_another_process_erased(tmp_path: Path, mode: Mode) -> None:
-    word = "".join(reversed("ttalbroz"))
+    word = "".join(reversed("tsafpmilp"))  # no constant of a module
     with open_memory(tmp_path) as memory, open_memory(tmp_path) as other:
         use(memory, word)
         memory.add("I live in Oslo.", user_id="bob")
@@ -140,7 +140,7 @@ def test_the_first_search_of_a_process_drops_what_another_one_erased(
 def test_searches_of_a_large_scope_drop_what_another_process_erased(
     tmp_path: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    word = "".join(reversed("ttalbroz"))
+    word = "".join(reversed("tsafpmilp"))  # no constant of a module
     with open_memory(tmp_path, graph=False) as memory, open_memory(tmp_path, graph=False) as other:
         memory.add(f"My friend {word} lives in Bergen.", user_id="ana")
         for number in range(4):

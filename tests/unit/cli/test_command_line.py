@@ -195,7 +195,7 @@ def test_help_and_errors_come_from_the_complete_parser(line: str, capsys: pytest
 def test_a_search_loads_no_library_for_long_use_and_finds_the_same(tmp_path: Path) -> None:
     with Memory({"path": str(tmp_path), "durability": "process"}) as memory:
         memory.add_many(["I play the piano.", "My sister Ana has a dog.", "I work in Porto."], user_id="maya")
-        expected = memory.search("Who has a dog?", user_id="maya")["results"]
+        expected = memory.search("Who has a dog?", user_id="maya", rerank=False)["results"]
     script = (
         "import sys\nfrom mem0_core.cli import main\n"
         "main(['search', 'Who has a dog?', '--user', 'maya', '--json', '--path', sys.argv[1]])\n"
