@@ -189,9 +189,14 @@ def _count_reranked(ports: Ports, request: SearchRequest) -> int:
     if ports.reranker is None or request.rerank is False:
         return 0
     recipe = request.recipe
-    if request.rerank or not ports.is_reranker_default:
+    if not _reranks_unasked(ports, request):
         return recipe.rerank_pool
     return 0 if recipe.is_dense_only else min(DEFAULT_RERANK_POOL, recipe.rerank_pool)
+
+
+def _reranks_unasked(ports: Ports, request: SearchRequest) -> bool:
+    """Return True if neither the memory nor the search names a reranker, so that a default one may read a little."""
+    return ports.is_reranker_default and not request.rerank
 
 
 def _rerank(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
@@ -202,7 +207,7 @@ def _rerank(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
     read = hits[:count]
     if not read:
         return hits
-    if not request.rerank and ports.is_reranker_default:
+    if _reranks_unasked(ports, request):
         long = sum(len(hit.item.text) > DEFAULT_RERANK_CHARS for hit in read)
         if 2 * long >= len(read):
             return hits
