@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,22 @@ MISTAKES: dict[str, tuple[Callable[[Memory, Path], Any], Parts]] = {
     "retriever": (
         lambda memory, folder: Mem0Retriever(memory, usr_id="u"),  # type: ignore[call-arg]
         ("usr_id", "usr_id='u'", "accepted: memory", "did you mean 'user_id'?"),
+    ),
+    "query": (
+        lambda memory, folder: Mem0Retriever(memory, user_id="u").retrieve(3),  # type: ignore[arg-type]
+        ("query", "not 3", "a text or a QueryBundle", "pass such a value"),
+    ),
+    "async query": (
+        lambda memory, folder: asyncio.run(Mem0Retriever(memory, user_id="u").aretrieve(3)),  # type: ignore[arg-type]
+        ("query", "not 3", "a text or a QueryBundle", "pass such a value"),
+    ),
+    "argument of a tool": (
+        lambda memory, folder: memory_tools(memory, user_id="u")[0].call(query=3),
+        ("search_memory(): query", "not 3", "a valid string", "pass such a value"),
+    ),
+    "unknown argument of a tool": (
+        lambda memory, folder: memory_tools(memory, user_id="u")[0].call(q="tea"),
+        ("'q'", "q='tea'", "accepted: query", "did you mean 'query'?"),
     ),
     "tools": (
         lambda memory, folder: memory_tools(memory, usr_id="u"),  # type: ignore[call-arg]

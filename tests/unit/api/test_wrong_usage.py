@@ -445,6 +445,10 @@ VERBS: dict[str, tuple[Callable[[Desk], Any], Parts]] = {
         lambda desk: desk.memory.add("x", usr_id="u"),  # type: ignore[call-arg]
         ("usr_id", "'u'", "accepted: messages, user_id", "did you mean 'user_id'?"),
     ),
+    "async memory in a plain with": (
+        lambda desk: AsyncMemory(memory=desk.memory).__enter__(),
+        ("AsyncMemory", "'with'", "'async with'", "write, for example"),
+    ),
     "a misspelled id, async": (
         lambda desk: AsyncMemory(memory=desk.memory).add("x", usr_id="u"),  # type: ignore[call-arg]
         ("AsyncMemory.add() got an unexpected keyword argument 'usr_id'", "'u'", "messages, user_id", "did you mean"),

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters
 from mem0_core import Memory
 from mem0_core.server import ServerScope
 from mem0_core.server.mcp import build_mcp_server
+from tests.support import open_memory
 
 Connect = Callable[[], Any]
 MAYA = ServerScope(user_id="maya")
@@ -36,6 +37,17 @@ async def call(client: Any, tool: str, **arguments: Any) -> dict[str, Any]:
     assert json.loads(result.content[0].text) == result.structured_content
     structured: dict[str, Any] = result.structured_content
     return structured
+
+
+async def watch(client: Any, tool: str, **arguments: Any) -> list[Any]:
+    """Return the progress of a call: its count, total and message."""
+    seen: list[Any] = []
+
+    async def note(*progress: Any) -> None:
+        seen.append(progress)
+
+    await client.call_tool(tool, arguments, progress_callback=note)
+    return seen
 
 
 async def call_wrongly(client: Any, tool: str, **arguments: Any) -> str:
@@ -108,9 +120,7 @@ async def test_memories_of_another_user_are_out_of_reach(connect: Connect, memor
         assert (await call(client, "recall", query="My PIN is 4711."))["memories"] == []
         for tool, arguments in (("correct", {"text": "none"}), ("forget", {}), ("timeline", {})):
             assert "no memory has the id" in await call_wrongly(client, tool, memory_id=secret, **arguments)
-        await client.call_tool(
-            "recall", {"query": "PIN", "user_id": "ben"}
-        )  # an unknown argument cannot widen the scope
+        assert "unexpected" in await call_wrongly(client, "recall", query="PIN", user_id="ben")
         with pytest.raises(Exception, match="no memory has the id"):
             await client.read_resource(f"memory://memories/{secret}")
         assert memory.get(secret, user_id="ben")
@@ -120,18 +130,41 @@ async def test_memories_of_another_user_are_out_of_reach(connect: Connect, memor
     ("tool", "arguments", "reason"),
     [
         ("recall", {"query": " "}, "empty"),
-        ("recall", {"query": "tea", "limit": 0}, "greater than or equal to 1"),
+        ("recall", {"query": "tea", "limit": 0}, "greater than or equal to 1, not 0; pass such a value, or"),
+        ("recall", {"query": "tea", "limit": "many"}, "valid integer, not 'many'; pass such a value, or"),
+        ("recall", {"query": "tea", "top_k": 3}, "'top_k' (top_k=3); did you mean 'limit'? (accepted: query, limit, "),
+        ("recall", {"q": "tea"}, "'q' (q='tea'); did you mean 'query'? (accepted: query, limit, as_of)"),
         ("recall", {"query": "tea", "as_of": "yesterday-ish"}, "as_of"),
-        ("recall", {}, "Field required"),
+        ("recall", {}, "missing the required argument 'query'; pass it by name"),
+        ("remember", {"text": 3}, "text must be a valid string, not 3; pass such a value"),
+        ("remember", {"text": " "}, "empty"),
         ("correct", {"memory_id": "8a3f", "text": "x"}, "call recall"),
         ("timeline", {}, "exactly one"),
         ("timeline", {"query": "tea", "memory_id": "8a3f"}, "exactly one"),
-        ("dream", {}, "Unknown tool"),
+        ("rembmer", {}, "there is no tool 'rembmer'; did you mean 'remember'? (accepted: recall, remember, "),
     ],
 )
 async def test_an_error_names_its_reason(connect: Connect, tool: str, arguments: dict[str, Any], reason: str) -> None:
     async with connect() as client:
         assert reason in await call_wrongly(client, tool, **arguments)
+
+
+class Reranker:
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [0.5 for _ in texts]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_stages_of_a_call_are_reported_as_progress(tmp_path: Path, mode: Any) -> None:
+    def script(task: str, messages: Any) -> Any:
+        return {"facts": ["Lives in Lisbon", "Owns a boat"]} if task == "facts" else {}
+
+    with open_memory(tmp_path, script, reranker=Reranker()) as memory:
+        async with Client(build_mcp_server(memory, MAYA), mode=mode) as client:
+            added = await watch(client, "remember", text="I live in Lisbon and own a boat.")
+            found = await watch(client, "recall", query="Where do I live?")
+    assert [message for *_, message in added] == ["model: facts", "embedding", "searching", "writing", "done"]
+    assert found == [(1, None, "embedding"), (2, None, "reranking"), (3, None, "done")]
 
 
 async def test_a_connection_that_may_only_read_changes_nothing(memory: Memory) -> None:
@@ -209,6 +242,7 @@ async def test_the_command_serves_a_client_over_stdio(tmp_path: Path) -> None:
     async with Client(command) as client:
         await call(client, "remember", text="I live in Lisbon.")
         assert (await call(client, "answer", question="Where do I live?"))["answer"] == "Lisbon"
+        assert [message for *_, message in await watch(client, "recall", query="My home")][-1] == "done"
         assert "no memory has the id" in await call_wrongly(client, "forget", memory_id="8a3f")
         assert "has no spaces" in await call_wrongly(client, "remember", text="I ski.", space="team")
     with Memory({"path": str(tmp_path)}) as memory:

@@ -56,6 +56,15 @@ async def test_tools_work_for_an_agent_of_langchain(tmp_path: Path) -> None:
         wrong = await call("forget", memory_id="8a3f")
         assert wrong.status == "error"
         assert "call recall to find ids" in str(wrong.content)
+        wrong = await call("recall", query=3)
+        assert "query must be a valid string, not 3; pass such a value" in str(wrong.content)
+        stages: list[str | None] = []
+
+        async def note(count: float, total: float | None, message: str | None) -> None:
+            stages.append(message)
+
+        await session.call_tool("recall", {"query": "My boat"}, progress_callback=note)
+        assert (stages[0], stages[-1]) == ("embedding", "done")
         assert (await call("forget", memory_id=added["changes"][0]["id"])).status == "success"
     assert stored_texts(tmp_path) == []
 

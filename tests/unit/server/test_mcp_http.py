@@ -36,6 +36,22 @@ async def use(url: str, secret: str, *calls: tuple[str, dict[str, Any]], mode: A
         return [await client.call_tool(tool, arguments) for tool, arguments in calls]
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_over_http_sees_the_stages_of_its_call(url: str, keys: KeyRing, mode: Any) -> None:
+    stages: list[str] = []
+
+    async def note(count: float, total: float | None, message: str) -> None:
+        stages.append(message)
+
+    headers = {"Authorization": f"Bearer {keys.create('laptop', user_id='maya')[0]}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        await client.call_tool("remember", {"text": "I live in Lisbon."}, progress_callback=note)
+    assert stages == ["embedding", "writing", "done"]
+
+
 async def test_clients_at_once_act_in_the_scope_of_their_keys(url: str, memory: Memory, keys: KeyRing) -> None:
     places = {"maya": "Lisbon", "ben": "Oslo", "zoe": "Turin"}
     users = list(places) * 2

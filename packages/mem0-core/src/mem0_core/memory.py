@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 from mem0_core._system.boundary import convert_errors_of
 from mem0_core.api.add import AddApi
@@ -50,7 +50,7 @@ from mem0_core.domain.records import (
 )
 from mem0_core.domain.suggestions import check_arguments
 from mem0_core.domain.trust import TrustClass
-from mem0_core.errors import ConfigError
+from mem0_core.errors import ArgumentError, ConfigError
 from mem0_core.flow import StepRecord
 from mem0_core.interfaces import ChatModel, Embedder, GraphIndex, MemoryStore, RecordStore, Reranker, VectorIndex
 from mem0_core.interfaces.keys import Keys
@@ -1929,6 +1929,15 @@ class AsyncMemory(SuggestsMethods):
     async def close(self) -> None:
         """Async version of `Memory.close`."""
         await self.memory.aclose()
+
+    def __enter__(self) -> NoReturn:
+        raise ArgumentError(
+            "AsyncMemory is opened by 'async with', not by 'with'; write, for example, 'async with AsyncMemory() as"
+            " memory:' in a coroutine, or use Memory"
+        )
+
+    def __exit__(self, *_: object) -> None:
+        """Python looks for this method before it calls `__enter__`."""
 
     async def __aenter__(self) -> Self:
         return self

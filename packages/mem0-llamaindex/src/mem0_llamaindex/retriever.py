@@ -7,10 +7,11 @@ from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 
-from mem0_core import AsyncMemory, Memory, Scope
+from mem0_core import ArgumentError, AsyncMemory, Memory, Scope
 from mem0_core.api.options import check_constructor, unwrap_memory
+from mem0_core.domain.suggestions import describe_value
 from mem0_llamaindex.convert import to_nodes
 
 __all__ = ["Mem0Retriever"]
@@ -39,6 +40,7 @@ class Mem0Retriever(BaseRetriever):
         ScopeError: no id is given, or an id is invalid. ConfigError: `memory` is not a memory.
 
     Raises (by `retrieve` and `aretrieve`):
+        ArgumentError: the query is neither a text nor a QueryBundle.
         QueryError: the query is empty, or a filter cannot be read. ModelError, StoreError: the search failed.
     """
 
@@ -70,9 +72,25 @@ class Mem0Retriever(BaseRetriever):
             **{name: value for name, value in options.items() if value is not None},
         }
 
+    def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Retrieve the nodes of a query, as any retriever of LlamaIndex."""
+        _check_query(str_or_query_bundle)  # before LlamaIndex makes an event of it
+        return super().retrieve(str_or_query_bundle)
+
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Async version of `retrieve`."""
+        _check_query(str_or_query_bundle)
+        return await super().aretrieve(str_or_query_bundle)
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return to_nodes(self._memory.search(query_bundle.query_str, **self._options), relations=self._relations)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = await self._memory.asearch(query_bundle.query_str, **self._options)
         return to_nodes(found, relations=self._relations)
+
+
+def _check_query(query: object) -> None:
+    if not isinstance(query, (str, QueryBundle)):
+        given = describe_value(query)
+        raise ArgumentError(f"retrieve(): the query must be a text or a QueryBundle, not {given}; pass such a value")

@@ -11,6 +11,7 @@ from llama_index.core.tools import FunctionTool, ToolMetadata
 from mem0_core import ArgumentError, AsyncMemory, ConfigError, Memory, NotFoundError, Scope
 from mem0_core.api.options import check_call, unwrap_memory
 from mem0_core.domain.records import list_added
+from mem0_core.domain.suggestions import describe_field, describe_unknown
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.language.prompt_data import encode_data
 from mem0_llamaindex.convert import replace_lone_surrogates
@@ -113,28 +114,29 @@ def _build_tool(
     name: str, description: str, arguments: type[BaseModel], flow: Callable[..., Flow[dict[str, Any]]]
 ) -> FunctionTool:
     def call(**given: Any) -> str:
-        return _to_json(run(flow(**_check_arguments(arguments, given))))
+        return _to_json(run(flow(**_check_arguments(name, arguments, given))))
 
     async def acall(**given: Any) -> str:
-        return _to_json(await arun(flow(**_check_arguments(arguments, given))))
+        return _to_json(await arun(flow(**_check_arguments(name, arguments, given))))
 
     metadata = ToolMetadata(name=name, description=description, fn_schema=arguments)
     return FunctionTool(fn=call, async_fn=acall, metadata=metadata)
 
 
-def _check_arguments(schema: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:
+def _check_arguments(name: str, schema: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by a model.
 
     Raises:
         ArgumentError: an argument is missing, unknown or has a wrong type; the message names it.
     """
-    if unknown := [name for name in given if name not in schema.model_fields]:
-        raise ArgumentError(f"unknown argument {unknown[0]!r}; accepted: {', '.join(schema.model_fields)}")
+    fields = schema.model_fields
+    for one in given.keys() - fields.keys():
+        raise ArgumentError(f"{name} {describe_unknown(one, given[one], fields)}")
     try:
         return schema.model_validate(given).model_dump()
     except ValidationError as error:
-        problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise ArgumentError("; ".join(problems)) from error
+        required = [one for one, field in fields.items() if field.is_required()]
+        raise ArgumentError(describe_field(name, error.errors()[0], required=required)) from error
 
 
 def _to_json(result: Mapping[str, Any]) -> str:

@@ -43,7 +43,7 @@ from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.records import AddResult, Scope, SearchResult
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import CapabilityError, ConfigError, Mem0Error, StoreError
-from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
+from mem0_core.flow import Flow, StepRecord, arun, do, observe, replace_calls, run, step_listener
 from mem0_core.ingest.worker import BackgroundWorkers
 from mem0_core.interfaces import (
     ChatModel,
@@ -354,8 +354,11 @@ class MemoryRuntime(SuggestsMethods):
             raise to_caller_error(error, sys._getframe(1)) from error
 
     def _watch(self, flow: Flow[T]) -> Flow[T]:
-        """Wrap the flow of a method for the log and for `on_step`."""
+        """Wrap the flow of a method for the log, for a listener of the current task and for `on_step`."""
         flow = log_call(flow)
+        listener = step_listener.get()
+        if listener is not None:
+            flow = replace_calls(flow, listener)
         return flow if self._on_step is None else observe(flow, self._on_step)
 
     def _to_version(self, result: R, method: str) -> R:

@@ -23,6 +23,7 @@ from mem0_core.flow._steps import (
     find_async_method,
     observe,
     replace_calls,
+    step_listener,
 )
 from mem0_core.flow._sync import run
 
@@ -51,4 +52,5 @@ __all__ = [
     "observe",
     "replace_calls",
     "run",
+    "step_listener",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from mem0_core._system.records import dataclass
 
 __all__ = [
     *("Both", "Call", "Flow", "FlowReturn", "Outcome", "Step", "StepRecord", "advance_flow", "await_call", "both"),
-    *("call_all", "defer", "do", "find_async_method", "make_call", "observe", "replace_calls"),
+    *("call_all", "defer", "do", "find_async_method", "make_call", "observe", "replace_calls", "step_listener"),
 ]
 
 P = ParamSpec("P")
@@ -184,6 +185,10 @@ def _run_sequentially(calls: Iterable[Call]) -> Flow[list[Any]]:
     for call in calls:
         results.append((yield call))  # noqa: PERF401 - a comprehension cannot yield
     return results
+
+
+step_listener: ContextVar[Callable[[Call], Call] | None] = ContextVar("mem0_step_listener", default=None)
+"""Receives each call of the methods that the current task calls, before a driver makes it, and returns it."""
 
 
 def replace_calls(flow: Flow[T], replace: Callable[[Call], Call]) -> Flow[T]:

@@ -75,7 +75,7 @@ def _build_app(server: Any) -> Any:
     security = import_module("mcp.server.transport_security").TransportSecuritySettings(
         enable_dns_rebinding_protection=False
     )
-    options = {"stateless_http": True, "json_response": True, "transport_security": security}
+    options = {"stateless_http": True, "transport_security": security}
     if not hasattr(server.settings, "stateless_http"):
         return server.streamable_http_app(streamable_http_path=MCP_PATH, **options)
     for name, value in {"streamable_http_path": MCP_PATH, **options}.items():  # version 1 of the SDK

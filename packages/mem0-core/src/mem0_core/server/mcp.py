@@ -20,6 +20,7 @@ from mem0_core.domain.spaces import SpaceRole
 from mem0_core.domain.trust import TrustClass
 from mem0_core.errors import AccessError, InputError, Mem0Error, MissingExtraError, NotFoundError
 from mem0_core.memory import Memory
+from mem0_core.server._mcp_calls import extend_calls
 from mem0_core.server._reach import OwnMemories, Reach, open_reach
 from mem0_core.server._shapes import (
     Answer,
@@ -307,12 +308,13 @@ def run_stdio(memory: Memory, scope: ServerScope, *, source: str = "mcp", trust:
 
 
 def _create_server() -> Any:
+    options: dict[str, Any] = {"instructions": INSTRUCTIONS, "log_level": LOG_LEVEL}
     try:
-        return import_module("mcp.server.mcpserver").MCPServer(
-            SERVER_NAME, title="Long-term memory", version=__version__, instructions=INSTRUCTIONS, log_level=LOG_LEVEL
-        )
+        base = import_module("mcp.server.mcpserver").MCPServer
+        options |= {"title": "Long-term memory", "version": __version__}
     except ModuleNotFoundError:  # version 1 of the SDK has the same server under another name
-        return _import_v1("mcp.server.fastmcp").FastMCP(SERVER_NAME, instructions=INSTRUCTIONS, log_level=LOG_LEVEL)
+        base = _import_v1("mcp.server.fastmcp").FastMCP
+    return extend_calls(base, _sdk_error("ToolError"))(SERVER_NAME, **options)
 
 
 def _import_v1(module: str) -> Any:
