@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import pytest
@@ -21,7 +22,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from mem0_core import Memory
+from mem0_core import Memory, StoreError
 from mem0_core.recall import freshness
 from mem0_langchain import MemoryMiddleware, memory_tools
 from tests.frameworks.langchain.fakes import Chatbot
@@ -153,6 +154,48 @@ def test_a_correction_that_a_program_asks_for_is_not_what_the_user_said(memory: 
     assert len(result["messages"]) == 5
     run(agent, "I live in Oslo.", mode)
     assert [text for text in known(memory) if text != "Noted."] == ["I drink green tea.", "I live in Oslo."]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_correction_in_a_turn_whose_model_fails_is_not_what_the_user_said(memory: Memory, mode: Mode) -> None:
+    answers: Iterator[AIMessage | str] = iter(["Noted.", "Noted."])
+    down = RuntimeError("the model is down")
+
+    def answer(messages: list[BaseMessage]) -> AIMessage | str:
+        if str(messages[-1].content).startswith("I want"):
+            raise down
+        return next(answers)
+
+    corrector = Corrector("I want the answer as one line.", "I want it in English.")
+    agent = create_agent(
+        Chatbot(answer=answer), middleware=[remembering(memory), corrector], checkpointer=InMemorySaver()
+    )
+    with pytest.raises(RuntimeError):
+        run(agent, "I drink green tea.", mode)
+    run(agent, "I live in Oslo.", mode)
+    assert [text for text in known(memory) if text != "Noted."] == ["I drink green tea.", "I live in Oslo."]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("on_error", ["log", "raise"])
+def test_a_correction_in_a_turn_that_was_not_stored_is_not_what_the_user_said(
+    memory: Memory, mode: Mode, on_error: Literal["log", "raise"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corrector = Corrector("I want the answer as one line.")
+    middleware = remembering(memory, on_error=on_error)
+    agent = create_agent(Chatbot(), middleware=[middleware, corrector], checkpointer=InMemorySaver())
+    with monkeypatch.context() as failing:
+        failing.setattr(type(memory.store), "commit", fail_to_store)
+        with pytest.raises(StoreError) if on_error == "raise" else nullcontext():
+            run(agent, "I drink green tea.", mode)
+    two = {"messages": [("user", "I live in Oslo."), ("user", "I keep bees.")]}
+    run(agent, two if on_error == "log" else "I live in Oslo.", mode)  # in the state, or by the order of messages
+    said = ["I drink green tea.", "I live in Oslo.", *(["I keep bees."] if on_error == "log" else [])]
+    assert [text for text in known(memory) if text != "Noted."] == said
+
+
+def fail_to_store(*args: Any, **kwargs: Any) -> Any:
+    raise StoreError("the disk is full")
 
 
 @pytest.mark.parametrize("mode", MODES)

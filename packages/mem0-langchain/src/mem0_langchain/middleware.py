@@ -42,6 +42,7 @@ from mem0_langchain.turn import (
     finish_turn,
     identify_messages,
     is_run_by_tool,
+    keep_open,
     to_remembered_messages,
     turn_scope,
     unremembered_messages,
@@ -346,7 +347,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             self._report_failure("remember", turn, error, "this turn is lost")
             return self._finish(state)
         self._report_failure("remember", turn, error, "it is tried again with the next turn of this thread")
-        return None
+        return turn and self._state_update(keep_open(state["messages"], turn))
 
     # --- shared ----------------------------------------------------------------------------------------------------
 

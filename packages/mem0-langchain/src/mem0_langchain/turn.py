@@ -8,7 +8,7 @@ its state, and a checkpoint outlives the deletion of a memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -23,6 +23,7 @@ __all__ = [
     "finish_turn",
     "identify_messages",
     "is_run_by_tool",
+    "keep_open",
     "to_remembered_messages",
     "turn_scope",
     "unremembered_messages",
@@ -41,7 +42,8 @@ class TurnState(TypedDict):
         first: id of the first message to remember; "" if there is none.
         after: id of the message before that, "" at the start. `first` has precedence: a middleware that cuts the
             history keeps the user's last message, if any.
-        last_seen: id of the last message when the turn began.
+        last_seen: id of the last message when the turn began, or when it could not be remembered.
+        instructions: ids of the messages up to `last_seen` that programs wrote in failed turns.
     """
 
     scope: dict[str, str] | None
@@ -50,6 +52,7 @@ class TurnState(TypedDict):
     first: str
     after: str
     last_seen: str
+    instructions: NotRequired[list[str]]  # an earlier version did not write it
 
 
 def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scope: Scope) -> TurnState:
@@ -67,7 +70,15 @@ def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scop
         first=_id_before(messages, start + 1) if start < end else "",
         after=_id_before(messages, start),
         last_seen=_id_before(messages, end),
+        # The last message began this turn. Further ones after an answer came from a program before the failure.
+        instructions=_instruction_ids(messages[:-1], previous) if previous and previous["scope"] == ids else [],
     )
+
+
+def keep_open(messages: Sequence[BaseMessage], turn: TurnState) -> TurnState:
+    """Return a turn that could not be remembered; the next turn of its thread includes it."""
+    last_seen = _id_before(messages, len(messages))
+    return {**turn, "last_seen": last_seen, "instructions": _instruction_ids(messages, turn)}
 
 
 def unremembered_messages(messages: Sequence[BaseMessage], turn: TurnState | None) -> Sequence[BaseMessage]:
@@ -137,12 +148,17 @@ def to_remembered_messages(
 def _find_instructions(messages: Sequence[BaseMessage], turn: TurnState | None) -> set[int]:
     """Return the indexes of human messages that follow an answer within the run: a program asks to correct it."""
     start = None if turn is None or not turn["last_seen"] else _index_after(messages, turn["last_seen"])
-    instructions: set[int] = set()
+    earlier = () if turn is None else turn.get("instructions", ())
+    instructions = {index for index, message in enumerate(messages) if message.id and message.id in earlier}
     for index in range(len(messages) if start is None else start + 1, len(messages)):
         follows = index - 1 in instructions or _is_answer(messages[index - 1])
         if follows and is_from_user(messages[index]):
             instructions.add(index)
     return instructions
+
+
+def _instruction_ids(messages: Sequence[BaseMessage], turn: TurnState) -> list[str]:
+    return [messages[index].id or "" for index in sorted(_find_instructions(messages, turn))]
 
 
 def _is_answer(message: BaseMessage) -> bool:
