@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import platform
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +303,29 @@ def test_an_erasure_rewrites_the_file_of_a_graph_projection(tmp_path: Path, mode
     stores = ladybug.Connection(database).execute("MATCH (c:Mem0Cursor) RETURN count(*)").get_all()
     database.close()
     assert stores == [[2]]  # the relations of another store in the same file stay
+
+
+_FILL_A_GRAPH = """
+import sys
+from mem0_core import Memory
+from mem0_core.testing import HashEmbedder
+config = {"path": sys.argv[1], "graph_store": {"provider": "ladybug", "config": {"db": sys.argv[2]}}}
+with Memory(config, embedder=HashEmbedder(dims=32)) as memory:
+    memory.add("My friend Torvald lives in Kirkenes.", user_id="alice")
+    memory.add("My friend Bjarne lives in Tromso.", user_id="bob")
+    memory.erase(user_id="alice", reason="request 7")
+    memory.add("My friend Bjarne works at Statoil.", user_id="bob")
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library cannot fill memory")
+def test_a_graph_projection_never_writes_memory_that_the_process_has_freed(tmp_path: Path) -> None:
+    pytest.importorskip("ladybug")
+    graph = tmp_path / "graph.lbug"
+    subprocess.run(
+        [sys.executable, "-c", _FILL_A_GRAPH, str(tmp_path / "store"), str(graph)],
+        env={**os.environ, "MALLOC_PERTURB_": str(0xA5)},  # until something else is set, new memory holds 0x5A
+        check=True,
+    )
+    content = graph.read_bytes()
+    assert (b"Bjarne" in content, b"\x5a" * 8 in content) == (True, False)

@@ -5,6 +5,7 @@ One process at a time may have the file open; all users in that process share on
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -134,6 +135,7 @@ class _Handle:
         if self._path != ":memory:":
             make_folder(Path(self._path).parent)
             make_file(Path(self._path))
+            _clear_new_memory()
         self._database = ladybug.Database(self._path)
         self._connection = ladybug.Connection(self._database)
 
@@ -209,6 +211,21 @@ class _Handle:
             return cast(ResultRows, result.get_all())
         finally:
             result.close()
+
+
+_M_PERTURB, _FREED_BYTE = -6, 0xFF  # of glibc, which fills new memory with the complement
+
+
+def _clear_new_memory() -> None:
+    """Make glibc fill all memory with zeros that this process allocates from now on; other C libraries cannot.
+
+    Ladybug writes the unused ends of some pages as they are in memory: texts and secrets that this process has freed.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(AttributeError):  # musl
+            ctypes.CDLL(None).mallopt(_M_PERTURB, _FREED_BYTE)
 
 
 def _import(exported: Path, path: Path) -> None:
