@@ -369,6 +369,51 @@ def test_the_scopes_that_were_not_used_for_longest_are_dropped(tmp_path: Path, m
         assert (kept_by(memory)["loaded"], kept_by(memory)["active_memories"]) == (4, 4)
 
 
+def test_results_of_all_scopes_are_limited_and_those_not_used_for_longest_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_cache, "_MAX_RECORDS", 120)
+    with open_memory(tmp_path) as memory:
+        for user in "abcd":
+            memory.add_many(["I like tea.", "I like coffee."], user_id=user)
+        most = 0
+        for number in range(12):
+            for user in "abcd":
+                memory.search(f"Which of {number} drinks?", user_id=user)
+                most = max(most, kept_by(memory)["records"])
+        assert 60 < most <= 120
+        before = kept_by(memory)
+        assert before["active_scopes"] == 4, "their memories are kept"
+        memory.search("Which of 11 drinks?", user_id="d")
+        memory.search("Which of 0 drinks?", user_id="a")
+        after = kept_by(memory)
+        assert (after["results"] - before["results"], after["loaded"] - before["loaded"]) == (1, 0)
+
+
+def test_results_of_one_scope_alone_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_cache, "_MAX_RECORDS", 40)
+    with open_memory(tmp_path) as memory:
+        memory.add("I like tea.", user_id="a")
+        for number in range(8):
+            memory.search(f"Which of {number} drinks?", user_id="a")
+            assert kept_by(memory)["records"] <= 40
+
+
+def test_a_result_of_a_long_query_is_not_kept(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("I like tea.", user_id="a")
+        for _ in range(2):
+            memory.search("tea " * 2_000, user_id="a")
+        assert kept_by(memory)["results"] == 0
+
+
+def test_a_scope_that_is_forgotten_leaves_no_records(pair: Pair) -> None:
+    pair.kept.search("tea in Porto", user_id="u")
+    assert kept_by(pair.kept)["records"] > 0
+    pair.kept.delete_all(user_id="u")
+    assert kept_by(pair.kept)["records"] == 0
+
+
 def test_deleted_memories_do_not_stay_in_memory(pair: Pair) -> None:
     pair.kept.search("tea in Porto", user_id="other")
     pair.kept.delete(id_of(pair.kept, "I like tea from Porto."))

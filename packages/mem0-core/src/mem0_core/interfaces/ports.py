@@ -60,6 +60,10 @@ class SearchCache(Protocol):
         """Return True if nothing was committed since `active` was opened."""
         ...
 
+    def limit_records(self, scope: Scope, active: Any) -> None:
+        """Count what a scope has read and found; of too much, drop that of the scopes not used for longest."""
+        ...
+
     def forget(self, scope: Scope | None) -> None:
         """Drop what is kept of the memories of a scope, and of all that contain it; None for everything."""
         ...

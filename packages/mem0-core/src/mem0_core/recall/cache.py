@@ -9,7 +9,7 @@ is committed does without the scope. So no search returns what a search without 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
@@ -39,10 +39,12 @@ _MAX_MEMORIES = 20_000  # of all active scopes: about 3 kB each, without `reads`
 _PRODUCT_NUMBERS = 1 << 18  # of one matrix product: for more, BLAS wakes a second thread, and may wait a time slice
 _MAX_SCOPES = 4_096  # that were searched, active or not
 _MAX_RESULTS = 64  # of one scope
+_MAX_RECORDS = 50_000  # that `reads` and `results` of all active scopes hold: about 2 kB each
+_RESULT_RECORDS = 12  # as large as a result without hits
 _MAX_READS = 64  # of one scope, other than of its memories
 _MAX_READ_ROWS = 512  # of one scope, and one such read
 _MAX_EMBEDDINGS = 1_024
-_MAX_QUERY_CHARS = 4_000  # longer queries are not kept
+_MAX_QUERY_CHARS = 4_000  # longer queries, and their results, are not kept
 
 
 def open_scope(ports: Ports, scope: Scope) -> Flow[ActiveScope | None]:
@@ -116,7 +118,7 @@ class SearchCache:
         self._lock = SignalSafeLock()
         self._loading = SignalSafeLock()  # of the spare capacity that the versions of a scope share
         self._supported: bool | None = None
-        self._memories = 0  # of all active scopes
+        self._memories = self._records = 0  # of all active scopes
         self._epoch = ""  # of the scopes
         self._compared_version: object = None  # of the store with that epoch, when a large scope was searched
         self._counts = dict.fromkeys(("loaded", "updated", "unchanged", "results", "embeddings"), 0)
@@ -179,12 +181,34 @@ class SearchCache:
         """Make a scope the one that was used last, and drop those that were not used for longest."""
         with self._lock:
             self._counts[counted] += 1
-            replaced = self._scopes.pop(scope, _UNKNOWN)
-            self._scopes[scope] = kept
-            self._memories += kept.size - replaced.size
+            self._replace(scope, kept)
+            self._scopes.move_to_end(scope)
             while self._memories > _MAX_MEMORIES or len(self._scopes) > _MAX_SCOPES:
-                _, dropped = self._scopes.popitem(last=False)
-                self._memories -= dropped.size
+                self._replace(next(iter(self._scopes)), None)
+
+    def _replace(self, scope: Scope, kept: _Kept | None) -> None:
+        """Keep something else of a scope, in its order; None for nothing."""
+        replaced, after = self._scopes.get(scope, _UNKNOWN), kept or _UNKNOWN
+        self._memories += after.size - replaced.size
+        self._records += after.records - replaced.records
+        if kept is None:
+            del self._scopes[scope]
+        else:
+            self._scopes[scope] = kept
+
+    def limit_records(self, scope: Scope, active: ActiveScope) -> None:
+        """Count what a scope has read and found; if there is too much, drop that of the scopes not used for longest."""
+        with self._lock:
+            if self._scopes.get(scope, _UNKNOWN).active is not active:
+                return  # replaced meanwhile
+            self._replace(scope, _Kept(active, active.count_records()))
+            if self._records <= _MAX_RECORDS:
+                return
+            for other, kept in list(self._scopes.items()):  # to the half, so that few searches do it
+                if kept.active is not None and kept.records:
+                    self._replace(other, _Kept(kept.active.without_reads(kept.active.version)))
+                if self._records <= _MAX_RECORDS // 2:
+                    break
 
     def embedding(self, embedder: str, text: str) -> NDArray[np.float32] | None:
         """Return the embedding of a query by the embedder of this name, (1, dims), if it is known."""
@@ -210,7 +234,7 @@ class SearchCache:
         """Drop what is kept of the memories of a scope, as they must not stay in memory; None for everything."""
         with self._lock:
             for kept in [kept for kept in self._scopes if scope is None or kept.contains(scope)]:
-                self._memories -= self._scopes.pop(kept).size
+                self._replace(kept, None)
             if scope is None:
                 self._embeddings.clear()
 
@@ -233,13 +257,19 @@ class SearchCache:
         """Return the numbers of kept scopes and memories, and how often what was kept was used."""
         with self._lock:
             active = sum(kept.active is not None for kept in self._scopes.values())
-            return {"active_scopes": active, "active_memories": self._memories, **self._counts}
+            held = {"active_memories": self._memories, "records": self._records}
+            return {"active_scopes": active, **held, **self._counts}
 
 
 class _Kept(NamedTuple):
-    """A scope that was searched; None if it is too large, or its vectors are searched by a graph."""
+    """A scope that was searched; None if it is too large, or its vectors are searched by a graph.
+
+    Attributes:
+        records: those of its reads and results, as counted after the last search.
+    """
 
     active: ActiveScope | None
+    records: int = 0
 
     @property
     def size(self) -> int:
@@ -296,8 +326,18 @@ class ActiveScope:
 
     def keep_result(self, request: SearchRequest, search: Search) -> None:
         """Keep a search of this version, if not too many are kept."""
-        if request.filter is None and len(self.results) < _MAX_RESULTS:
+        is_short = len(request.query.text) <= _MAX_QUERY_CHARS
+        if request.filter is None and is_short and len(self.results) < _MAX_RESULTS:
             self.results[request] = search, list(search.hits), list(search.notes)
+
+    def count_records(self) -> int:
+        """Return the number of rows, vectors and hits that reads and results hold."""
+        hits = sum(_RESULT_RECORDS + len(hits) for _, hits, _ in list(self.results.values()))
+        return hits + sum(len(read) for read in list(self.reads.values()) if isinstance(read, Sized))
+
+    def without_reads(self, version: object) -> ActiveScope:
+        """Return the same memories at a version of the store, with nothing that was read or found."""
+        return replace(self, version=version, items={}, known={}, reads={}, results={})
 
     @property
     def size(self) -> int:
@@ -395,7 +435,7 @@ def _load(
     # The version and the position are read first: whatever is committed meanwhile is read again by the next search.
     position = lexicon.position(scope)
     if kept is not None and kept.position == position:
-        return replace(kept, version=version, items={}, known={}, reads={}, results={})
+        return kept.without_reads(version)
     if kept is not None and kept.position.epoch != position.epoch:
         kept = None
     changes = lexicon.feature_changes(

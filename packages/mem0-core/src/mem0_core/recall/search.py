@@ -61,8 +61,10 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     search = yield from plan_search(ports, request, active)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
-    if search.active is not None and _is_repeatable(ports, search):
-        search.active.keep_result(request, search)
+    if search.active is not None and ports.cache is not None:
+        if _is_repeatable(ports, search):
+            search.active.keep_result(request, search)
+        ports.cache.limit_records(request.scope, search.active)
     return search
 
 
