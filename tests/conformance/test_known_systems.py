@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory_conformance import load_checks, run_in_process
+from memory_conformance.systems import llamaindex, mcp
 
 SUITES = {check.suite for check in load_checks().values()}
 LONG = {"as_of", "concurrency", "cost", "erasure", "names", "paging", "ttl"}
@@ -29,6 +35,19 @@ def open_history(folder: Path, owner: str) -> Any:
 
     memory = Memory(path=folder, embedder=HashEmbedder())
     return Mem0ChatMessageHistory(memory, user_id="ana", run_id=owner, limit=10_000, infer=False, background=False)
+
+
+def open_middleware(folder: Path, owner: str) -> Any:
+    from mem0_core import Memory
+    from mem0_core.testing import HashEmbedder
+    from mem0_langchain import MemoryMiddleware
+
+    memory = Memory(path=folder, embedder=HashEmbedder())
+    return MemoryMiddleware(memory, user_id=owner, infer=False, background=False, threshold=0)
+
+
+def open_leaking_middleware(folder: Path, owner: str) -> Any:
+    return open_middleware(folder, "everybody")
 
 
 def open_backend(folder: Path) -> Any:
@@ -67,3 +86,94 @@ def test_backends_of_deepagents_pass(factory: str | None, monkeypatch: pytest.Mo
     if factory is not None:
         monkeypatch.setenv("MEMORY_CONFORMANCE_BACKEND", factory)
     assert run("deepagents", {"isolation", "reads", "updates", "erasure", "unicode"}) == {}
+
+
+@pytest.mark.parametrize("name", ["open_middleware", "open_leaking_middleware"])
+def test_middleware_of_langchain_shows_an_agent_the_texts_of_its_owner(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_CONFORMANCE_MIDDLEWARE", f"{__file__}:{name}")
+    failed = run("langchain-middleware", {"isolation", "reads", "unicode"})
+    leaks = {"isolation.searches_are_separate", "isolation.searches_of_similar_owners_are_separate"}
+    assert leaks.isdisjoint(failed) if name == "open_middleware" else leaks <= failed.keys()
+    assert name != "open_middleware" or failed == {}
+
+
+NOTES = {
+    "command": ["{python}", str(Path(__file__).with_name("mcp_server.py")), "{folder}"],
+    "capabilities": ["durable"],
+    "id": "key",
+    "text": "content",
+    "add": {"tool": "save_note", "arguments": {"who": "{owner}", "content": "{text}"}, "records": "notes"},
+    "search": {
+        "tool": "find_notes",
+        "arguments": {"who": "{owner}", "words": "{text}", "top": "{limit}"},
+        "records": "notes",
+    },
+    "list": {"tool": "find_notes", "arguments": {"who": "{owner}"}, "records": "notes"},
+}
+
+
+@pytest.mark.parametrize("who", ["{owner}", "everybody"])
+def test_a_file_describes_the_tools_of_an_mcp_server(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "server.json"
+    file.write_text(json.dumps(NOTES).replace("{owner}", who))
+    monkeypatch.setenv("MEMORY_CONFORMANCE_MCP", str(file))
+    failed = run("mcp", {"isolation", "reads", "paging", "names", "unicode"})
+    assert failed == {} if who == "{owner}" else "isolation.searches_are_separate" in failed
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["json", "events"])
+def test_an_mcp_server_over_http_gets_its_headers(is_stream: bool) -> None:
+    seen: list[Any] = []
+    with serve_mcp(seen, is_stream=is_stream) as url:
+        connection = mcp._Http(url, {"Authorization": "Bearer ana"})
+        connection.request("initialize", {})
+        assert connection.request("tools/call", {"name": "recall"}) == {"method": "tools/call"}
+        with pytest.raises(mcp.AnswerError, match="no such method"):
+            connection.request("fail", {})
+    assert [headers["Authorization"] for headers in seen] == ["Bearer ana"] * 3
+    assert [headers["Mcp-Session-Id"] for headers in seen] == [None, "s1", "s1"]
+
+
+@contextmanager
+def serve_mcp(seen: list[Any], *, is_stream: bool) -> Iterator[str]:
+    """Serve answers that repeat the method, as JSON or as an event; give the connection a session."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.headers)
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answer = {"jsonrpc": "2.0", "id": request["id"], "result": {"method": request["method"]}}
+            if request["method"] == "fail":
+                answer = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": 1, "message": "no such method"}}
+            text = json.dumps(answer)
+            body = (f"event: message\ndata: {text}\n\n" if is_stream else text).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream" if is_stream else "application/json")
+            self.send_header("Mcp-Session-Id", "s1")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_the_mcp_server_of_mem0_core_passes() -> None:
+    assert run("mcp", {"isolation", "updates"}) == {}
+
+
+def test_messages_of_llamaindex_have_the_ids_that_their_additions_returned(tmp_path: Path) -> None:
+    pytest.importorskip("llama_index.core.memory")
+    system = llamaindex.LlamaIndexMemory(tmp_path)
+    ids = [system.add("ana", "first"), system.add("ana", "second")]
+    assert [record.id for record in system.list("ana")] == ids

@@ -52,6 +52,11 @@ SYSTEMS: dict[str, KnownSystem] = {
         "langchain-core",
         "a chat message history of LangChain; MEMORY_CONFORMANCE_HISTORY names a factory, else that in memory",
     ),
+    "langchain-middleware": KnownSystem(
+        f"{_HERE}.middleware:LangChainMiddleware",
+        "langchain",
+        "memory middleware of LangChain's agents; MEMORY_CONFORMANCE_MIDDLEWARE names its factory",
+    ),
     "deepagents": KnownSystem(
         f"{_HERE}.deepagents:DeepAgentsBackend",
         "deepagents",
@@ -61,5 +66,10 @@ SYSTEMS: dict[str, KnownSystem] = {
         f"{_HERE}.rest:RestServer",
         "",
         "a server with mem0's routes; MEMORY_CONFORMANCE_URL is its address, MEMORY_CONFORMANCE_KEY its key",
+    ),
+    "mcp": KnownSystem(
+        f"{_HERE}.mcp:McpServer",
+        "",
+        "an MCP server; MEMORY_CONFORMANCE_MCP is a file with its command or URL and its tools, else mem0-core mcp",
     ),
 }

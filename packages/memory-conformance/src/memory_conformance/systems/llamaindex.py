@@ -13,6 +13,7 @@ class LlamaIndexMemory(ConversationSystem):
     """`Memory` with its chat store in a SQLite file; it has no search, no update and no deletion of one message."""
 
     capabilities = frozenset({"durable", "crash_safe", "shared", "files"})
+    first_number = 1
 
     def _make(self, owner: str) -> Any:
         from llama_index.core.memory import Memory
