@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from mem0_core import Memory
+from mem0_core._system.files import find_abandoned
 from mem0_core._system.text_caches import text_cache
 from mem0_core.admin._fingerprints import FingerprintBuilder, Fingerprints
 from mem0_core.errors import InputError, ScopeError
@@ -306,26 +307,51 @@ def test_an_erasure_rewrites_the_file_of_a_graph_projection(tmp_path: Path, mode
 
 
 _FILL_A_GRAPH = """
-import sys
+import os, pathlib, sys
 from mem0_core import Memory
+from mem0_core.stores.graph import ladybug
 from mem0_core.testing import HashEmbedder
 config = {"path": sys.argv[1], "graph_store": {"provider": "ladybug", "config": {"db": sys.argv[2]}}}
-with Memory(config, embedder=HashEmbedder(dims=32)) as memory:
+with Memory(config, embedder=HashEmbedder()) as memory:
     memory.add("My friend Torvald lives in Kirkenes.", user_id="alice")
     memory.add("My friend Bjarne lives in Tromso.", user_id="bob")
+    if sys.argv[3] == "before the copy":
+        ladybug._import = lambda *paths: os._exit(9)
+    if sys.argv[3] == "before the exchange":
+        pathlib.Path.replace = lambda *paths: os._exit(9)
     memory.erase(user_id="alice", reason="request 7")
     memory.add("My friend Bjarne works at Statoil.", user_id="bob")
 """
 
 
+def fill_graph(tmp_path: Path, *, killed: str = "", **environment: str) -> Path:
+    """Add and erase in another process, which may be killed during the erasure; return the file of the graph."""
+    graph = tmp_path / "graph" / "graph.lbug"
+    command = [sys.executable, "-c", _FILL_A_GRAPH, str(tmp_path / "store"), str(graph), killed]
+    assert subprocess.run(command, env={**os.environ, **environment}, check=False).returncode == (9 if killed else 0)
+    return graph
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library cannot fill memory")
 def test_a_graph_projection_never_writes_memory_that_the_process_has_freed(tmp_path: Path) -> None:
     pytest.importorskip("ladybug")
-    graph = tmp_path / "graph.lbug"
-    subprocess.run(
-        [sys.executable, "-c", _FILL_A_GRAPH, str(tmp_path / "store"), str(graph)],
-        env={**os.environ, "MALLOC_PERTURB_": str(0xA5)},  # until something else is set, new memory holds 0x5A
-        check=True,
-    )
+    graph = fill_graph(tmp_path, MALLOC_PERTURB_=str(0xA5))  # until something else is set, new memory holds 0x5A
     content = graph.read_bytes()
     assert (b"Bjarne" in content, b"\x5a" * 8 in content) == (True, False)
+
+
+@pytest.mark.parametrize("killed", ["before the copy", "before the exchange"])
+def test_a_killed_rewriting_of_a_graph_leaves_no_copy_and_is_done_again(
+    tmp_path: Path, mode: Mode, killed: str
+) -> None:
+    pytest.importorskip("ladybug")
+    graph = fill_graph(tmp_path, killed=killed)
+    assert find_abandoned([graph.parent])
+    config = {"graph_store": {"provider": "ladybug", "config": {"db": str(graph)}}}
+    with open_memory(tmp_path / "store", config=config) as memory:
+        MemoryDriver(memory, mode).search("Where does Bjarne live?", user_id="bob")
+        assert [receipt["complete"] for receipt in memory.erasures()] == [True]
+        assert len(memory.relations(user_id="bob")) == 2
+    content = {file.name: file.read_bytes() for file in graph.parent.rglob("*") if file.is_file()}
+    assert not find_abandoned([graph.parent])
+    assert [name in content[graph.name] for name in (b"Torvald", b"Bjarne")] == [False, True]

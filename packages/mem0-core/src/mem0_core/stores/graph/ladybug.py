@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, cast
 
-from mem0_core._system.files import clear_abandoned, make_file, make_folder, private_folder, sync_folder
+from mem0_core._system.files import clear_abandoned, make_file, make_folder, replace_atomically
 from mem0_core.domain.records import Scope
 from mem0_core.errors import MissingExtraError, StoreError
 from mem0_core.interfaces import GraphStore
@@ -133,7 +133,8 @@ class _Handle:
         import ladybug
 
         if self._path != ":memory:":
-            make_folder(Path(self._path).parent)
+            make_folder(folder := Path(self._path).parent)
+            clear_abandoned([folder])  # files of a process that was killed in `compact`
             make_file(Path(self._path))
             _clear_new_memory()
         self._database = ladybug.Database(self._path)
@@ -183,19 +184,19 @@ class _Handle:
         if self._path == ":memory:":
             return
         path = Path(self._path)
-        clear_abandoned([path.parent])
-        with self._busy, private_folder(path.parent) as folder:
+        with self._busy:
             self._make_logs()
-            self._run(f"EXPORT DATABASE {_quote(folder / 'export')} (format='parquet')")
-            _import(folder / "export", folder / path.name)
-            self._disconnect()
             try:
-                for end in _LOGS:
-                    Path(f"{path}{end}").unlink(missing_ok=True)
-                (folder / path.name).replace(path)
-                sync_folder(path.parent)
+                with replace_atomically(path) as unfinished:
+                    exported = unfinished.parent / "export"
+                    self._run(f"EXPORT DATABASE {_quote(exported)} (format='parquet')")
+                    _import(exported, unfinished)
+                    self._disconnect()
+                    for end in _LOGS:
+                        Path(f"{path}{end}").unlink(missing_ok=True)
             finally:
-                self._connect()
+                if self._database.is_closed:
+                    self._connect()
 
     def _make_logs(self) -> None:
         """Make the logs that Ladybug is about to write: those that it makes itself are readable by everybody."""
@@ -229,10 +230,9 @@ def _clear_new_memory() -> None:
 
 
 def _import(exported: Path, path: Path) -> None:
-    """Create a database from an export."""
+    """Create a database in an empty file from an export."""
     import ladybug
 
-    make_file(path)
     database = ladybug.Database(str(path))
     connection = ladybug.Connection(database)
     try:
