@@ -13,7 +13,7 @@ import subprocess
 import sys
 import uuid
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from mem0_core import Memory
 from mem0_core.cli import main
 from mem0_core.contracts import COSINE_TOLERANCE
 from mem0_core.errors import InputError
-from mem0_core.interchange import import_chats, import_export
+from mem0_core.interchange import import_chats, import_export, import_mem0_v1
 from mem0_core.interchange._files import read_chats
 from mem0_core.interchange._mem0_v1 import read_installation
 from mem0_core.testing import HashEmbedder
@@ -510,6 +510,14 @@ def with_faiss_of_version_two(folder: Path) -> None:
     (folder / "faiss" / "mem0_entities.json").write_text(json.dumps({"docstore": entities, "index_to_id": {}}))
 
 
+OTHER_SIZE = "the stored vectors have 4 dimensions, and those of hash-384 have 384"
+REASONS: dict[Callable[[Path], None], str] = {
+    with_qdrant: OTHER_SIZE,
+    with_faiss: OTHER_SIZE,
+    with_faiss_of_version_two: "the store has no vectors that can be read",
+}
+
+
 @pytest.mark.parametrize("left", [with_qdrant, with_faiss, with_faiss_of_version_two], ids=["qdrant", "pkl", "json"])
 def test_a_store_at_mem0s_place_is_named_and_adopted_without_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, left: Callable[[Path], None]
@@ -535,6 +543,7 @@ def test_a_store_at_mem0s_place_is_named_and_adopted_without_a_change(
     with contextlib.redirect_stdout(out):
         assert main(["--config", str(config), "adopt"]) == 0
     assert "copied: 3 memories and 4 history rows; their vectors were made again by hash-384" in out.getvalue()
+    assert REASONS[left] in out.getvalue()
     assert f"{old} is unchanged" in out.getvalue()
     with Memory(embedder=HashEmbedder()) as memory:
         assert len(memory.get_all(user_id="bob")["results"]) == 1
@@ -542,6 +551,97 @@ def test_a_store_at_mem0s_place_is_named_and_adopted_without_a_change(
         assert {one["memory"] for one in found} >= {"Lives in Rome"}
         assert not any({"text_lemmatized", "attributed_to"} & set(one["metadata"]) for one in found)
     assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before
+
+
+def facts(count: int) -> dict[str, dict[str, Any]]:
+    """Return payloads of mem0 by id."""
+    return {
+        str(uuid.uuid5(uuid.NAMESPACE_DNS, str(n))): {
+            "data": f"Likes dish number {n}",
+            "user_id": "ann",
+            "hash": "x",
+            "created_at": f"2024-01-{1 + n:02}T09:00:00+00:00",
+            "updated_at": None,
+        }
+        for n in range(count)
+    }
+
+
+def to_qdrant(folder: Path, stored: dict[str, dict[str, Any]], vectors: Any) -> None:
+    from qdrant_client import QdrantClient, models
+
+    client = QdrantClient(path=str(folder / "qdrant"))
+    params = models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE)
+    client.create_collection("mem0", vectors_config=params)
+    points = [
+        models.PointStruct(id=key, vector=row.tolist(), payload=payload)
+        for (key, payload), row in zip(stored.items(), vectors, strict=True)
+    ]
+    client.upsert("mem0", points)
+    client.close()
+
+
+def to_faiss(folder: Path, stored: dict[str, dict[str, Any]], vectors: Any) -> None:
+    import faiss
+
+    (folder / "faiss").mkdir(parents=True)
+    index = faiss.IndexFlatL2(vectors.shape[1])
+    index.add(vectors)
+    faiss.write_index(index, str(folder / "faiss" / "mem0.faiss"))
+    kept = {"docstore": stored, "index_to_id": {str(place): key for place, key in enumerate(stored)}}
+    (folder / "faiss" / "mem0.json").write_text(json.dumps(kept))
+
+
+class CountingEmbedder(HashEmbedder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str], **kind: Any) -> Any:
+        self.texts += texts
+        return super().embed(texts, **kind)
+
+
+@pytest.mark.parametrize("store", [to_qdrant, to_faiss], ids=["qdrant", "faiss"])
+def test_vectors_of_the_same_embedder_are_moved(tmp_path: Path, store: Callable[..., None]) -> None:
+    stored = facts(20)
+    vectors = HashEmbedder().embed([one["data"] for one in stored.values()]) * 2.5
+    store(tmp_path / "old", stored, vectors)
+    embedder = CountingEmbedder()
+    with open_memory(tmp_path / "new", embedder=embedder) as memory:
+        result = import_mem0_v1(memory, tmp_path / "old")
+        assert (result["vectors"]["moved"], result["vectors"]["embedded"], result["added"]) == (20, 0, 20)
+        assert "the lowest cosine with a stored vector is 1.0000" in result["vectors"]["reason"]
+        assert len({text for text in embedder.texts if text in {one["data"] for one in stored.values()}}) == 8
+        for payload in stored.values():
+            assert memory.search(payload["data"], user_id="ann", limit=1)["results"][0]["memory"] == payload["data"]
+        assert memory.doctor()["findings"] == []
+
+
+@pytest.mark.parametrize("first", [0, 19], ids=["oldest", "newest"])
+def test_vectors_of_another_embedder_are_made_again(tmp_path: Path, first: int) -> None:
+    stored = facts(20)
+    vectors = HashEmbedder().embed([one["data"] for one in stored.values()])
+    vectors[first] = vectors[first][::-1]
+    to_qdrant(tmp_path / "old", stored, vectors)
+    with open_memory(tmp_path / "new") as memory:
+        told = import_mem0_v1(memory, tmp_path / "old")["vectors"]
+        assert (told["moved"], told["embedded"]) == (0, 20)
+        assert "below 0.999" in told["reason"]
+
+
+def test_positions_that_mem0_used_twice_move_no_vector(tmp_path: Path) -> None:
+    stored = facts(6)
+    to_faiss(tmp_path / "old", stored, HashEmbedder().embed([one["data"] for one in stored.values()]))
+    file = tmp_path / "old" / "faiss" / "mem0.json"
+    kept = json.loads(file.read_text())
+    removed = kept["index_to_id"].pop("2")  # as mem0 deletes: the vector stays in the index
+    kept["docstore"].pop(removed)
+    file.write_text(json.dumps(kept))
+    with open_memory(tmp_path / "new") as memory:
+        told = import_mem0_v1(memory, tmp_path / "old")["vectors"]
+        assert (told["moved"], told["embedded"]) == (0, 5)
+        assert told["reason"] == "the store has no vectors that can be read"
 
 
 def test_an_installation_is_taken_over_where_it_lies(tmp_path: Path, run: Run) -> None:
@@ -598,11 +698,13 @@ def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
             {"id": "m2", "memory": "I moved to Oslo.", "created_at": "2024-02-01", "user_id": "ann"},
             {"id": "m1", "memory": "I live in Rome.", "created_at": "2024-01-01", "user_id": "ann"},
         ]
-        assert driven.adopt(given) == {"added": 2, "known": 0, "deleted": 0, "history": 0, "adopted_messages": 0}
+        made = {"moved": 0, "embedded": 2, "reason": "the store has no vectors that can be read"}
+        counts = {"added": 2, "known": 0, "deleted": 0, "history": 0, "adopted_messages": 0}
+        assert driven.adopt(given) == {**counts, "vectors": made}
         (held,) = driven.relations(user_id="ann")
         assert (held["destination"], held["valid_from"][:10], held["memories"]) == ("Oslo", "2024-02-01", ["m2"])
         assert driven.adopt([{**given[0], "id": "m3"}])["known"] == 1
-        for wrong, named in (({"memory": " "}, "m2' has no text"), ({"user_id": None}, "m2': give at least one")):
+        for wrong, named in (({"memory": " "}, "m2' has no text"), ({"user_id": None}, "m2': give at least one"), ({"vector": "x"}, "m2'.vector must be a list of numbers, not 'x'")):
             with pytest.raises(ValueError, match=named):
                 driven.adopt([{**given[0], **wrong}])
 

@@ -1261,13 +1261,14 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
     ) -> dict[str, Any]:
         """Import memories from another store with their ids, times and metadata; existing memories stay unchanged.
 
-        They are embedded again, and without a model, rules extract their relations. An interrupted import resumes with
-        a second call. The policy applies to each memory, its history and its messages.
+        They are embedded again, unless their vectors are given and the embedder would make the same; without a model,
+        rules extract their relations. An interrupted import resumes with a second call. The policy applies to each
+        memory, its history and its messages.
 
         Args:
             memories: Each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
                 optionally ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``, ``useful``,
-                ``useless``, ``trust`` (default: ``user``), and the ids of its source ``messages``.
+                ``useless``, ``trust`` (default: ``user``), the ids of its source ``messages``, and ``vector``.
             history: Rows of mem0's history table, stored under their own ids.
             messages: Each with ``id``, ``digest`` (identifies a repeated message), ``role``, ``content``,
                 ``created_at``, its ids, and optionally ``name``, ``metadata``, ``source`` and ``trust``. Messages that
@@ -1276,7 +1277,8 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
 
         Returns:
             ``added``, ``known`` (same id or same words), ``deleted`` (deleted here after an earlier import),
-            ``history``, the number of new rows, and ``adopted_messages``, the number of imported messages.
+            ``history``, the number of new rows, ``adopted_messages``, the number of imported messages, and ``vectors``:
+            how many were ``moved`` and ``embedded``, and the ``reason``.
 
         Raises:
             InputError, ScopeError: An item cannot be stored; the error names it, and nothing is written.

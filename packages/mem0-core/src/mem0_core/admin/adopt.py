@@ -37,6 +37,8 @@ __all__ = ["AdoptedMessage", "AdoptionData", "adopt", "filter_adoption", "parse_
 
 _MAX_MARKS = 10**9  # the counts of a memory stay far below the largest integer of a store
 _BATCH_SIZE = 256
+_PROBES = 8  # texts that are embedded to compare them with the vectors of another store
+_SAME_SPACE = 0.999  # cosine of two runs of one model; those of two models of one family are below 0.9
 
 ProgressCallback = Callable[[int, int | None], object]
 
@@ -64,12 +66,14 @@ class AdoptionData:
         items: Memories, oldest first.
         messages: Messages in their order.
         sources: Numbers of the source messages by memory id.
+        vectors: Vectors of the memories' texts in that store, by memory id.
     """
 
     items: Sequence[MemoryItem]
     history: Sequence[HistoryRow]
     messages: Sequence[AdoptedMessage]
     sources: Mapping[str, Sequence[int]]
+    vectors: Mapping[str, Any]
 
 
 def parse_adoption(
@@ -90,6 +94,11 @@ def parse_adoption(
         history=[_parse_history_row(row, index) for index, row in enumerate(history)],
         messages=[_parse_message(message, index) for index, message in enumerate(messages)],
         sources={memory["id"]: list(memory.get("messages") or ()) for memory in memories},
+        vectors={
+            memory["id"]: _parse_vector(memory["vector"], f"memory {memory['id']!r}.vector")
+            for memory in memories
+            if memory.get("vector") is not None
+        },
     )
 
 
@@ -132,6 +141,18 @@ def _parse_count(count: object, label: str) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MAX_MARKS:
         raise InputError(f"{label} must be a whole number from 0 to {_MAX_MARKS}, not {count!r}")
     return count
+
+
+def _parse_vector(vector: object, label: str) -> Any:
+    import numpy as np  # only where vectors exist: the import takes 0.1 s
+
+    try:
+        found = np.asarray(vector, np.float32)
+        if found.ndim == 1 and found.size:
+            return found
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"{label} must be a list of numbers, not {describe_value(vector)}; pass one, or leave it out")
 
 
 def _parse_history_row(row: Mapping[str, Any], index: int) -> HistoryRow:
@@ -182,10 +203,12 @@ def filter_adoption(data: AdoptionData, policy: Policy | None) -> AdoptionData:
     for one in data.messages:
         remaining, _ = filter_messages(policy, [one.message], one.scope)
         messages += [dataclasses.replace(one, message=message) for message in remaining]
-    return dataclasses.replace(data, items=allowed, history=rows, messages=messages)
+    kept = {item.id for item, text in checked if text == item.text}  # a vector of a changed text is wrong
+    vectors = {id: vector for id, vector in data.vectors.items() if id in kept}
+    return dataclasses.replace(data, items=allowed, history=rows, messages=messages, vectors=vectors)
 
 
-def adopt(ports: Ports, data: AdoptionData, on_progress: ProgressCallback | None = None) -> Flow[dict[str, int]]:
+def adopt(ports: Ports, data: AdoptionData, on_progress: ProgressCallback | None = None) -> Flow[dict[str, Any]]:
     """Import the messages, then each new memory with its relations, then the history.
 
     Each memory has its own commit, so that a later one can end relations of an earlier one, as with `Memory.add`.
@@ -205,17 +228,52 @@ def adopt(ports: Ports, data: AdoptionData, on_progress: ProgressCallback | None
     done = len(data.items) - len(fresh)
     report = on_progress or (lambda done, total: None)
     report(done, len(data.items))
+    known, reason = yield from _check_vectors(ports, fresh, data.vectors)
     for start in range(0, len(fresh), _BATCH_SIZE):
         batch = fresh[start : start + _BATCH_SIZE]
-        vectors = yield from embed_texts(ports, [item.text for item in batch])
-        for item, vector in zip(batch, vectors, strict=True):
+        rest = [item for item in batch if item.id not in known]
+        made = (yield from embed_texts(ports, [item.text for item in rest])) if rest else ()
+        vectors = {**known, **dict(zip((item.id for item in rest), made, strict=True))}
+        for item in batch:
             sources = [stored[number] for number in data.sources.get(item.id, ()) if number in stored]
-            counts["added" if (yield from _commit_memory(ports, item, vector, sources)) else "known"] += 1
+            is_new = yield from _commit_memory(ports, item, vectors[item.id], sources)
+            counts["added" if is_new else "known"] += 1
         done += len(batch)
         report(done, len(data.items))
     yield from sync_projections(ports)
     new = (yield from do(ports.store.maintenance.adopt_history, data.history)) if data.history else 0
-    return {**counts, "history": new, "adopted_messages": len(stored)}
+    moved = {"moved": len(known), "embedded": len(fresh) - len(known), "reason": reason}
+    return {**counts, "history": new, "adopted_messages": len(stored), "vectors": moved}
+
+
+def _check_vectors(
+    ports: Ports, items: Sequence[MemoryItem], given: Mapping[str, Any]
+) -> Flow[tuple[Mapping[str, Any], str]]:
+    """Return the given vectors of memories if the embedder would make the same, else none of them, and the reason.
+
+    Some texts, from the oldest to the newest, are embedded for this: the other store may have changed its model.
+    """
+    import numpy as np  # only where vectors exist: the import takes 0.1 s
+
+    owners = [item for item in items if item.id in given]
+    if not owners:
+        return {}, "the store has no vectors that can be read"
+    name, dims = ports.embedder.name, ports.embedder.dims
+    lengths = {len(given[item.id]) for item in owners}
+    if lengths != {dims}:
+        return {}, f"the stored vectors have {min(lengths - {dims})} dimensions, and those of {name} have {dims}"
+    vectors = np.stack([given[item.id] for item in owners])
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(norms).all() or not norms.all():
+        return {}, "a stored vector is no direction"
+    vectors /= norms
+    rows = np.unique(np.linspace(0, len(owners) - 1, _PROBES).astype(int))
+    made = yield from embed_texts(ports, [owners[row].text for row in rows])
+    lowest = float(np.min(np.sum(vectors[rows] * made, axis=1) / np.linalg.norm(made, axis=1)))
+    shown = f"{name} embedded {len(rows)} of the texts, and the lowest cosine with a stored vector is"
+    if lowest < _SAME_SPACE:
+        return {}, f"{shown} {lowest:.3f}, below {_SAME_SPACE}"
+    return dict(zip((item.id for item in owners), vectors, strict=True)), f"{shown} {lowest:.4f}"
 
 
 def _store_messages(ports: Ports, messages: Sequence[AdoptedMessage]) -> Flow[dict[int, AdoptedMessage]]:

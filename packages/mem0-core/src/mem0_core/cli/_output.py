@@ -229,11 +229,13 @@ def format_jobs(result: Any) -> list[Block]:
 def format_adoption(result: Any) -> list[Block]:
     lines: list[Block] = []
     for one in result:
-        vectors = f"; their vectors were made again by {one['embedder']}" if one["added"] else ""
+        vectors = one["vectors"]
+        way = "moved" if vectors["moved"] else f"made again by {one['embedder']}"
+        told = f"; their vectors were {way}: {vectors['reason']}" if one["added"] else ""
         collections = pluralize(one["conversations"], "collection")
         lines += [
             f"{one['folder']}: {pluralize(one['messages'], 'memory')} in {collections}",
-            f"copied: {pluralize(one['added'], 'memory')} and {pluralize(one['history'], 'history row')}{vectors}",
+            f"copied: {pluralize(one['added'], 'memory')} and {pluralize(one['history'], 'history row')}{told}",
             f"not copied: {one['known']} already known, {one['deleted']} deleted here since",
         ]
         lines += [f"skipped: {entry['item']} {entry['reason']}" for entry in one["skipped"]]

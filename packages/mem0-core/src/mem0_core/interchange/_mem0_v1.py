@@ -105,13 +105,14 @@ def read_installation(
         InputError: There is no data of mem0, or an entry cannot be read; names the file, the entry and the reason.
     """
     found = Installation()
-    for name, location, entry_id, payload in _read_entries(path):
+    for name, location, entry_id, payload, vector in _read_entries(path):
         if name != collection and (collection is not None or name.endswith(_ENTITY_SUFFIX)):
             continue
         if not isinstance(payload, Mapping) or not isinstance(payload.get("data"), str):
             found.skipped += 1  # mem0 also keeps settings in its collections
             continue
-        found.memories.append(_convert_memory(entry_id, payload, location, ids or {}))
+        memory = _convert_memory(entry_id, payload, location, ids or {})
+        found.memories.append(memory if vector is None else {**memory, "vector": vector})
         found.collections[name] = found.collections.get(name, 0) + 1
     file = history if history is not None else path / "history.db"
     if history is not None or file.is_file():
@@ -147,8 +148,8 @@ def _convert_memory(
 
 # --- the two kinds of folder -------------------------------------------------------------------------------------
 
-_VectorEntry = tuple[str, str, object, Any]
-"""Collection, file, id and payload of an entry."""
+_VectorEntry = tuple[str, str, object, Any, Any]
+"""Collection, file, id, payload and vector of an entry; the vector is None if the file does not say which it is."""
 
 
 def _read_entries(path: Path) -> Iterator[_VectorEntry]:
@@ -175,13 +176,17 @@ def _read_qdrant(file: Path) -> Iterator[_VectorEntry]:
             raise InputError(f"{file}: a row contains no Qdrant point")
         if str(values["id"]) not in seen:  # the latest of several rows of a point is valid
             seen.add(str(values["id"]))
-            yield file.parent.name, str(file), values["id"], values.get("payload")
+            vector = values.get("vector")
+            if isinstance(vector, Mapping):  # named vectors; mem0's own has no name
+                vector = vector.get("")
+            yield file.parent.name, str(file), values["id"], values.get("payload"), vector
 
 
 def _read_faiss(file: Path) -> Iterator[_VectorEntry]:
     """Yield the entries of mem0's FAISS store: payloads by id, in JSON (2.x) or a pickle (1.x).
 
-    The file also maps index positions to ids. Positions are reused after a delete, so they do not identify entries.
+    The file also maps positions of the index to ids. mem0 uses positions again after a delete, so that they identify
+    vectors only if nothing was ever deleted.
     """
     place = file.with_suffix(".json")
     if not place.is_file():
@@ -190,12 +195,28 @@ def _read_faiss(file: Path) -> Iterator[_VectorEntry]:
         data = place.read_bytes()
     except OSError as error:
         raise InputError(f"{place} cannot be read: {error}") from error
-    payloads = _load_json_payloads(data, place) if place.suffix == ".json" else _load_pickled_payloads(data, place)
+    load = _load_json_payloads if place.suffix == ".json" else _load_pickled_payloads
+    payloads, positions = load(data, place)
+    vectors = _read_faiss_vectors(file, positions)
     for entry_id, payload in payloads.items():
-        yield file.stem, str(place), entry_id, payload
+        yield file.stem, str(place), entry_id, payload, vectors.get(entry_id)
 
 
-def _load_json_payloads(data: bytes, place: Path) -> dict[Any, Any]:
+def _read_faiss_vectors(file: Path, positions: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return vectors by the ids of entries; none without FAISS, or if positions do not identify them."""
+    try:
+        import faiss
+
+        index = faiss.read_index(str(file))
+        found = index.reconstruct_n(0, index.ntotal)
+        ids = [positions[key] for key in sorted(positions, key=int)]
+        is_complete = sorted(map(int, positions)) == list(range(index.ntotal)) and len(set(ids)) == len(ids)
+    except Exception:  # noqa: BLE001 - its library is missing, or the file is damaged or of another kind
+        return {}
+    return dict(zip(ids, found, strict=True)) if is_complete else {}
+
+
+def _load_json_payloads(data: bytes, place: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
     try:
         stored = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -203,14 +224,14 @@ def _load_json_payloads(data: bytes, place: Path) -> dict[Any, Any]:
     payloads = stored.get("docstore") if isinstance(stored, dict) else None
     if not isinstance(payloads, dict):
         raise InputError(f"{place} is not a payload file of mem0's FAISS store")
-    return payloads
+    return payloads, dict(stored.get("index_to_id") or {})
 
 
-def _load_pickled_payloads(data: bytes, place: Path) -> dict[Any, Any]:
+def _load_pickled_payloads(data: bytes, place: Path) -> tuple[dict[Any, Any], dict[Any, Any]]:
     stored = _load_plain(data, str(place))
     if not (isinstance(stored, tuple) and len(stored) == 2 and all(isinstance(part, dict) for part in stored)):
         raise InputError(f"{place} is not a payload file of mem0's FAISS store")
-    return dict(stored[0])
+    return stored
 
 
 def _read_history(file: Path) -> Iterator[dict[str, Any]]:
