@@ -195,6 +195,15 @@ def test_a_vector_store_whose_packages_are_missing_is_refused_at_once(tmp_path: 
         Memory({"path": str(tmp_path), "vector_store": {"provider": "chroma"}}, embedder=HashEmbedder())
 
 
+@pytest.mark.parametrize("provider", ["embedded", "numpy", "faiss", "pgvector"])
+def test_a_misspelled_key_of_a_vector_store_is_refused_when_the_memory_is_opened(tmp_path: Path, provider: str) -> None:
+    chosen = {"provider": provider, "config": {"collection_name": "mem0", "pth": "x"}}
+    expected = rf"vector_store\.config \({provider}\): unknown key 'pth'; did you mean 'path'"
+    with pytest.raises(ConfigError, match=expected):
+        Memory({"path": str(tmp_path), "vector_store": chosen}, embedder=HashEmbedder())
+    assert not list(tmp_path.iterdir()), "nothing was opened"
+
+
 def test_the_default_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MEM0_CORE_HOME", str(tmp_path))
     assert MemoryConfig().database == tmp_path / "memory.db"

@@ -334,11 +334,12 @@ def test_the_arguments_of_a_search_are_those_of_the_class(provider: str) -> None
     inspect.signature(real.similarity_search).bind(None, "tea", k=10, **arguments)
 
 
-@pytest.mark.parametrize("provider", ["milvus", "chroma", "redis"])
-def test_a_misspelled_key_names_the_nearest_one(provider: str) -> None:
+@pytest.mark.parametrize("provider", ["milvus", "chroma", "redis", "qdrant"])
+def test_a_misspelled_key_is_refused_when_the_memory_is_opened(tmp_path: Path, provider: str) -> None:
     require(provider)
+    chosen = {"provider": provider, "config": {"colection_name": "facts", "namespace": "mine"}}
     with pytest.raises(ConfigError) as raised:
-        build_vector_store(provider, MemoryVectors(DIMS), DIMS, {"colection_name": "facts"})
+        open_memory(tmp_path, config={"vector_store": chosen})
     where = f"vector_store.config ({provider})"
     check_four_parts(str(raised.value), (where, "'colection_name'", "accepted: ", "did you mean 'collection_name'?"))
 

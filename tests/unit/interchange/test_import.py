@@ -704,7 +704,11 @@ def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
         (held,) = driven.relations(user_id="ann")
         assert (held["destination"], held["valid_from"][:10], held["memories"]) == ("Oslo", "2024-02-01", ["m2"])
         assert driven.adopt([{**given[0], "id": "m3"}])["known"] == 1
-        for wrong, named in (({"memory": " "}, "m2' has no text"), ({"user_id": None}, "m2': give at least one"), ({"vector": "x"}, "m2'.vector must be a list of numbers, not 'x'")):
+        for wrong, named in (
+            ({"memory": " "}, "m2' has no text"),
+            ({"user_id": None}, "m2': give at least one"),
+            ({"vector": "x"}, "m2'.vector must be a list of numbers, not 'x'"),
+        ):
             with pytest.raises(ValueError, match=named):
                 driven.adopt([{**given[0], **wrong}])
 

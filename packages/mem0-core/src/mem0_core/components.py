@@ -151,7 +151,7 @@ def check_provider(kind: ComponentKind, name: str) -> None:
 
 
 def check_keys(kind: ComponentKind, provider: str, config: Mapping[str, Any], wiring: Iterable[str]) -> None:
-    """Check a provider with its keys before it is built; a framework's class checks its keys when it is built.
+    """Check a provider with its keys before it is built; a framework's provider by the function of its adapter.
 
     Args:
         wiring: Names of the arguments of `build_component` that are not keys.
@@ -164,6 +164,10 @@ def check_keys(kind: ComponentKind, provider: str, config: Mapping[str, Any], wi
     if provider in PROVIDERS[kind]:
         maker, keys = _resolve_provider(kind, provider), _provider_kwargs(kind, provider, reveal(config))
         _check_keys(f"{kind}.config", provider, maker, keys, dict.fromkeys(wiring))
+    elif provider in FRAMEWORK_PROVIDERS.get(kind, {}):
+        check = getattr(_plugin_providers(kind)[_FRAMEWORK_ENTRY].load(), "check_keys", None)
+        if check is not None:
+            check(provider, reveal(config))
 
 
 def module_of(package: str) -> str:

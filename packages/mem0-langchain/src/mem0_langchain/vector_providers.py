@@ -18,7 +18,7 @@ from mem0_core.catalog import FRAMEWORK_PROVIDERS
 from mem0_core.domain.suggestions import suggest
 from mem0_langchain.vector_dialects import PARTITION, choose_dialect
 
-__all__ = ["VECTOR_STORES", "build_vector_store"]
+__all__ = ["VECTOR_STORES", "build_vector_store", "check_keys"]
 
 Keys = dict[str, Any]
 Make = Callable[..., Any]
@@ -49,8 +49,8 @@ def build_vector_store(provider: str, embedding: Any, dims: int, keys: Keys) -> 
     given = {key: value for key, value in keys.items() if value is not None}
     chosen = VECTOR_STORES[provider]
     try:
+        check_keys(provider, given)
         make = _load(chosen.module, chosen.name)
-        _check_keys(provider, chosen, make, given)
         useful = {key: value for key, value in given.items() if key in chosen.keys or key not in _WITHOUT_EFFECT}
         store: VectorStore = chosen.build(make, embedding, dims, useful)
         if chosen.needs_entry:
@@ -74,13 +74,17 @@ def _load(module: str, name: str) -> Make:
     return loaded
 
 
-def _check_keys(provider: str, chosen: Provider, make: Make, given: Keys) -> None:
-    """Raise ConfigError for a key that neither mem0 nor LangChain's class knows."""
-    parameters = inspect.signature(make).parameters.values()
+def check_keys(provider: str, keys: Keys) -> None:
+    """Raise ConfigError for a key that neither mem0 nor LangChain's class knows, which is imported for this alone."""
+    chosen = VECTOR_STORES[provider]
+    others = [key for key in keys if key not in {*chosen.keys, *_WITHOUT_EFFECT, *chosen.passed_on}]
+    if not others:
+        return
+    parameters = inspect.signature(_load(chosen.module, chosen.name)).parameters.values()
     names = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     accepted = [*chosen.keys, *(name for name in names if "embedding" not in name and name not in chosen.keys)]
-    for key in given:
-        if key not in accepted and key not in _WITHOUT_EFFECT and key not in chosen.passed_on:
+    for key in others:
+        if key not in accepted:
             raise ConfigError(
                 f"vector_store.config ({provider}): unknown key {key!r}{suggest(key, accepted)}; rename it, or leave it"
                 " out"

@@ -111,6 +111,16 @@ def vector_store(
     return VectorStoreIndex(client, source=source, **options)
 
 
+def _check_keys(provider: str, keys: Mapping[str, Any]) -> None:
+    """Check the keys of a provider before it is built."""
+    from mem0_langchain.vector_providers import check_keys
+
+    check_keys(provider, {key: value for key, value in keys.items() if key not in _INDEX_OPTIONS})
+
+
+vector_store.check_keys = _check_keys  # type: ignore[attr-defined]  # mem0-core calls it when a memory is opened
+
+
 class VectorStoreIndex(ExternalIndex):
     """A `mem0_core.interfaces.VectorIndex` over a LangChain vector store, which must have ``delete`` and keep ids.
 

@@ -26,6 +26,7 @@ from mem0_core.api.factory import (
     build_vector_index,
     build_worker_settings,
     check_graph_support,
+    check_vector_store,
     choose_reranker,
     match_store,
     refuse_plain_projections,
@@ -34,7 +35,6 @@ from mem0_core.api.factory import (
     resolve_store,
     snapshot_folder,
 )
-from mem0_core.components import check_provider
 from mem0_core.config import MemoryConfig, resolve_config
 from mem0_core.domain.erasure import ERASURE
 from mem0_core.domain.missing_names import SuggestsMethods
@@ -382,9 +382,8 @@ def _check_callable(argument: str, given: object, takes: str) -> None:
 
 
 def _check_index(index: object, config: MemoryConfig) -> None:
-    """Report a wrong provider when the memory is made, not at the first search."""
     if index is None:
-        check_provider("vector_store", config.vector_store.provider)
+        check_vector_store(config)
     elif isinstance(index, (str, Mapping)):
         named = describe_value(index if isinstance(index, Mapping) else {"provider": index})
         raise ConfigError(

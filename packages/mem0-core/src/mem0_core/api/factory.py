@@ -16,7 +16,7 @@ from mem0_core.catalog import (
     PROVIDERS,
     ComponentKind,
 )
-from mem0_core.components import build_component, check_keys
+from mem0_core.components import build_component, check_keys, check_provider
 from mem0_core.config import (
     NO_GRAPH,
     BackgroundConfig,
@@ -53,6 +53,7 @@ __all__ = [
     "build_vector_index",
     "build_worker_settings",
     "check_graph_support",
+    "check_vector_store",
     "choose_reranker",
     "find_default_reranker",
     "llm_reranker",
@@ -292,6 +293,25 @@ def snapshot_folder(config: MemoryConfig) -> Path:
     return config.database.parent / "faiss" / config.database.stem
 
 
+def check_vector_store(config: MemoryConfig) -> None:
+    """Report a wrong provider or key when the memory is made, not at the first search."""
+    chosen = config.vector_store
+    check_provider("vector_store", chosen.provider)
+    keys = dict(chosen.config)
+    if chosen.provider in PROVIDERS["vector_store"]:
+        keys = _remove_mem0_keys(chosen)
+        keys.pop("path", None)
+    if keys:  # without any, the library of the provider is imported when it is needed
+        check_keys("vector_store", chosen.provider, keys, ("source", "folder"))
+
+
+def _remove_mem0_keys(chosen: ComponentConfig) -> dict[str, Any]:
+    """Return the keys of one of our providers without those of mem0 that have no effect."""
+    mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
+    ignored = (*mem0s, *(PGVECTOR_ONLY_KEYS if chosen.provider in POSTGRES_VECTOR_STORES else ()))
+    return {key: value for key, value in chosen.config.items() if key not in ignored}
+
+
 def build_vector_index(
     config: MemoryConfig, source: VectorSource, part: str = "", *, embedder: Embedder | None = None
 ) -> VectorIndex:
@@ -310,14 +330,11 @@ def build_vector_index(
         dims = {} if embedder is None else {"dims": embedder.dims}
         outside: VectorIndex = build_component("vector_store", chosen, source=source, **dims)
         return outside
-    keys = dict(chosen.config)
+    keys = _remove_mem0_keys(chosen)
     folder: Path | None = Path(keys.pop("path", None) or snapshot_folder(config))
     if getattr(source, "is_encrypted", False):
         folder = None  # no snapshots: they would contain plain vectors
     folder = folder / part if folder is not None and part else folder
-    mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
-    for mem0_only in (*mem0s, *(PGVECTOR_ONLY_KEYS if chosen.provider in POSTGRES_VECTOR_STORES else ())):
-        keys.pop(mem0_only, None)
     spec = {"provider": chosen.provider, "config": keys}
     index: VectorIndex = build_component("vector_store", spec, source=source, folder=folder)
     return index

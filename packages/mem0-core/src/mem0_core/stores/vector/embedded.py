@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -26,6 +27,9 @@ def create_embedded_index(source: VectorSource, **options: Any) -> FaissIndex:
     """
     index_class = NumpyIndex if find_spec("faiss") is None else FaissIndex
     return index_class(source, **options)
+
+
+create_embedded_index.__signature__ = inspect.signature(FaissIndex)  # type: ignore[attr-defined]  # to check its keys
 
 
 class NumpyIndex(FaissIndex):
