@@ -144,6 +144,21 @@ def test_what_a_model_updates_takes_its_relations_along(opened: Open) -> None:
     assert held(memory, as_of="2025-03-01") == ["u -- lives_in -- Rome"]
 
 
+def test_what_an_update_only_leaves_out_still_holds(opened: Open) -> None:
+    memory = opened(
+        {
+            **relation_replies(("Ann", "works_as", "nurse"), ("Ann", "son", "Tom")),
+            **fact_replies("Ann, a nurse, has Tom"),
+        }
+    )
+    memory.add("Ann is a nurse, and Tom's mother.", user_id="u", timestamp="2025-01-01")
+    shorter = {"id": "0", "text": "Ann is a baker", "event": "UPDATE", "old_memory": "Ann, a nurse, has Tom"}
+    stated = relation_replies(("Ann", "works_as", "baker"))
+    set_replies(memory, {**stated, "facts": {"facts": ["Ann is a baker"]}, "operations": {"memory": [shorter]}})
+    memory.add("Ann is a baker now.", user_id="u", timestamp="2025-06-01")
+    assert sorted(held(memory)) == ["Ann -- son -- Tom", "Ann -- works_as -- baker"]
+
+
 @pytest.mark.parametrize("truth", [{}], ids=["sqlite"])
 def test_purging_leaves_nothing_of_the_graph_in_the_file(opened: Open, tmp_path: Path) -> None:
     memory = opened({**relation_replies(("u", "knows", "Wolkenstein")), **fact_replies("Knows Wolkenstein")})

@@ -385,9 +385,10 @@ class GraphIndexContract:
         assert item is not None
         moved = dataclasses.replace(item, text="I live in Oslo", updated_at=LATER)
         change = MemoryChange(Event.UPDATE, moved, before=item.text, vector=unit_vectors(1, seed=8)[0])
-        store.commit([change], scope=ALICE, at=LATER, embedding_space=SPACE)
+        in_oslo = make_relation_changes(Triplet("alice", "lives_in", "Oslo"), change_indexes=(0,))
+        store.commit([change], relations=in_oslo, scope=ALICE, at=LATER, embedding_space=SPACE)
         self.assert_in_sync(store, index)
-        assert [relation.valid_to for relation in index.relations(ALICE)] == [LATER]
+        assert [relation.valid_to for relation in index.relations(ALICE)] == [LATER, None]
 
     def test_forgets_a_scope_and_spares_the_others(self, store: MemoryStore, index: GraphIndex) -> None:
         for place in (ALICE, _RUN, BOB):

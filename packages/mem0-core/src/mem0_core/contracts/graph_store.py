@@ -156,9 +156,9 @@ class GraphStoreContract(StoreContract):
     def test_a_relation_ends_with_the_last_memory_that_supports_it(self, store: MemoryStore) -> None:
         one, two = self.add_supporting_memories(store, LIKES_TEA, "Likes tea", "Drinks tea")
         assert self.change(store, Event.DELETE, one, one.text).relations == ()
-        (ended,) = self.change(store, Event.UPDATE, two, "Drinks coffee").relations
+        _, ended = self.change(store, Event.UPDATE, two, "Drinks coffee", Triplet("alice", "likes", "coffee")).relations
         assert (ended.event, ended.triplet) == (Event.DELETE, LIKES_TEA)
-        assert self.current_relations(store) == []
+        assert self.current_relations(store) == ["alice -- likes -- coffee"]
         assert self.current_relations(store, as_of=AT) == ["alice -- likes -- tea"]
         store.erase([one.id, two.id], at=LATER)
         assert self.current_relations(store, include_ended=True) == [], "to erase reaches what has ended"
@@ -166,6 +166,24 @@ class GraphStoreContract(StoreContract):
     def test_an_update_that_still_supports_a_relation_keeps_it(self, store: MemoryStore) -> None:
         (item,) = self.add_supporting_memories(store, LIKES_TEA, "Likes tea")
         assert self.change(store, Event.UPDATE, item, "Likes tea with milk").relations == ()
+        assert self.current_relations(store) == ["alice -- likes -- tea"]
+
+    def test_an_update_keeps_relations_that_its_text_only_leaves_out(self, store: MemoryStore) -> None:
+        (item,) = self.add_supporting_memories(store, LIKES_TEA, "Likes tea, and her son is Tom")
+        son = Triplet("alice", "son", "Tom")
+        assert [one.event for one in self.change(store, Event.UPDATE, item, "Has retired", son).relations] == [
+            Event.ADD
+        ]
+        assert self.current_relations(store) == ["alice -- likes -- tea", "alice -- son -- Tom"]
+
+    def test_a_memory_deleted_with_the_commit_that_states_a_relation_does_not_end_it(self, store: MemoryStore) -> None:
+        (item,) = self.add_supporting_memories(store, LIKES_TEA, "Likes tea")
+        now = store.get(item.id)
+        assert now is not None
+        deletion = MemoryChange(Event.DELETE, now, before=now.text)
+        again = make_relation_changes(LIKES_TEA, message_indexes=(0,))
+        messages = [Message("user", "I do like tea")]
+        store.commit([deletion], relations=again, messages=messages, scope=ALICE, at=LATER, embedding_space=SPACE)
         assert self.current_relations(store) == ["alice -- likes -- tea"]
 
     def test_a_relation_supported_by_messages_is_erased_with_them(self, store: MemoryStore) -> None:

@@ -144,8 +144,8 @@ class StoreContract:
         commit = store.commit(make_changes(items), scope=scope, at=AT, embedding_space=SPACE)
         return [change.after for change in commit.applied]
 
-    def change(self, store: MemoryStore, event: Event, item: MemoryItem, text: str) -> CommitResult:
-        """Update `item` to `text`, or delete it if its text is `text`."""
+    def change(self, store: MemoryStore, event: Event, item: MemoryItem, text: str, *stated: Triplet) -> CommitResult:
+        """Update `item` to `text`, which states relations, or delete it if its text is `text`."""
         now = store.get(item.id)
         assert now is not None
         if event is Event.DELETE:
@@ -153,7 +153,8 @@ class StoreContract:
         else:
             after = MemoryItem(**{**item_fields(now), "text": text, "hash": content_hash(text), "updated_at": LATER})
             change = MemoryChange(Event.UPDATE, after, before=now.text, vector=unit_vectors(1, seed=9)[0])
-        return store.commit([change], scope=item.scope, at=LATER, embedding_space=SPACE)
+        relations = make_relation_changes(*stated, change_indexes=(0,)) if stated else ()
+        return store.commit([change], relations=relations, scope=item.scope, at=LATER, embedding_space=SPACE)
 
     def add_relations(
         self, store: MemoryStore, *triplets: Triplet, scope: Scope = ALICE, **options: Any

@@ -173,7 +173,7 @@ class SqlStore(SqlVectors):
         related = yield from graph.apply(relations, rows, stored)
         for change, (row, before) in replaced:
             text = change.after.text if change.event is Event.UPDATE else None
-            related += yield from graph.withdraw(row, before.text, text)
+            related += yield from graph.withdraw(row, before.text, text, is_by_model=True)
         yield from link_endings(dialect, scope, related, stored)
         return CommitResult(applied=tuple(applied), relations=tuple(related))
 

@@ -87,6 +87,7 @@ class GraphWriter:
     at: str
     dims: int
     on_conflict: OnConflict
+    _stated: dict[_TripletKey, int] = dataclasses.field(default_factory=dict)  # rows of added relations
 
     def apply(
         self, changes: Sequence[RelationChange], memories: Mapping[int, int], messages: Sequence[int]
@@ -102,9 +103,8 @@ class GraphWriter:
             messages: rows of the messages of the plan.
         """
         applied: list[RelationChange] = []
-        stated: dict[_TripletKey, int] = {}
         for part in _split_restated(changes):
-            applied += yield from self._apply_part(part, memories, messages, stated)
+            applied += yield from self._apply_part(part, memories, messages)
         return applied
 
     def _apply_part(
@@ -112,19 +112,18 @@ class GraphWriter:
         changes: Sequence[RelationChange],
         memories: Mapping[int, int],
         messages: Sequence[int],
-        stated: dict[_TripletKey, int],
     ) -> Steps[list[RelationChange]]:
-        """Write the additions of a part of the plan, then its ends; `stated` gets the rows of added relations."""
+        """Write the additions of a part of the plan, then its ends."""
         applied = list(changes)
         adds = [index for index, change in enumerate(changes) if change.event is Event.ADD]
         added = yield from self._add([changes[index] for index in adds], memories, messages)
         for index, (outcome, row) in zip(adds, added, strict=True):
             applied[index] = outcome
-            stated[outcome.triplet.key] = row
+            self._stated[outcome.triplet.key] = row
         deletes = {
             index: change
             if change.relation_row is not None
-            else dataclasses.replace(change, relation_row=stated.get(change.triplet.key))
+            else dataclasses.replace(change, relation_row=self._stated.get(change.triplet.key))
             for index, change in enumerate(changes)
             if change.event is not Event.ADD
         }
@@ -141,17 +140,27 @@ class GraphWriter:
                 ended.discard(change.relation_row)  # a second DELETE of the same relation does nothing
         return applied
 
-    def withdraw(self, memory: int, before: str, after: str | None) -> Steps[list[RelationChange]]:
+    def withdraw(
+        self, memory: int, before: str, after: str | None, *, is_by_model: bool = False
+    ) -> Steps[list[RelationChange]]:
         """Withdraw the support of a memory after its text changed, and end relations without any other support.
+
+        Relations that `apply` has just written keep theirs.
 
         Args:
             memory: row of the memory.
             before: its text so far.
             after: its new text; None for a deleted memory.
+            is_by_model: True to keep what the new text only leaves out: of the relations that it does not name, those
+                end to which `apply` has just written another value. A model's new text is often the shorter one.
         """
+        stated = list(self._stated.values())
         found = yield from fetch_rows("SELECT edge FROM evidence WHERE memory = ? AND NOT withdrawn", (memory,))
-        supported = yield from select_relations_by_rows(self.dialect, [edge for (edge,) in found])
+        supported = yield from select_relations_by_rows(self.dialect, [edge for (edge,) in found if edge not in stated])
         dropped = [each for each in supported if after is None or drops_mention(before, after, each.triplet)]
+        if dropped and after is not None and is_by_model:
+            slots = {one.triplet.key[:2] for one in (yield from select_relations_by_rows(self.dialect, stated))}
+            dropped = [each for each in dropped if each.triplet.key[:2] in slots]
         if not dropped:
             return []
         yield from self._withdraw_evidence(memory, [relation.row for relation in dropped], min_weight=1)
