@@ -15,6 +15,7 @@ __all__ = ["NounPhrase", "Step", "SubjectReader", "match_verb"]
 
 _MAX_NESTING = 8
 _MAX_TERM_WORDS = 5
+_DO_FORMS = frozenset({"do", "does", "did"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +166,14 @@ class SubjectReader:
             if self._owns_at(end):
                 return end
             if families_of_noun(low) and low not in LISTS["adjectives"] and not self._goes_on(end):
-                return end
+                return self._trim(index, end - 1) if self._is_verb_of_unknown(index, end) else end
         return self._trim(index, end)
+
+    def _is_verb_of_unknown(self, index: int, end: int) -> bool:
+        """Return True if the last word is the verb of a noun that no family knows: "where does my labmate work"."""
+        is_last = end == len(self.tokens) and bool(lemmas_of(self.lows[end - 1]))
+        has_noun = any(low not in LISTS["adjectives"] for low in self.lows[index : end - 1])
+        return is_last and has_noun and not _DO_FORMS.isdisjoint(self.lows[: max(0, index - 1)])
 
     def _goes_on(self, end: int) -> bool:
         """Return True if the noun that ends here only modifies the next one: "dog food", "work laptop"."""

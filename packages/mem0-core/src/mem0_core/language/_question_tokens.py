@@ -18,6 +18,7 @@ from mem0_core.language._question_words import (
     replacements,
     tails,
 )
+from mem0_core.language._word_forms import is_past_form
 
 __all__ = ["Anchor", "PreparedText", "Tense", "Token", "correct_slips", "is_name", "prepare", "read_tokens"]
 
@@ -185,7 +186,8 @@ def _take_tail(tokens: list[Token]) -> list[Token]:
     while end and tokens[end - 1].kind == "stop":
         end -= 1
     comma = next((index for index in range(end - 1, 0, -1) if tokens[index].text == ","), 0)
-    if comma > 1 and tuple(token.low for token in tokens[comma + 1 : end]) in tails():
+    added = tuple(token.low for token in tokens[comma + 1 : end])
+    if comma > 1 and (added in tails() or added[:2] in _DESCRIPTIONS):
         end = comma
     last = tokens[end - 1] if end > 2 else None
     if last is not None and last.low in _ASKED_LAST and tokens[0].low not in LISTS["wh"]:
@@ -193,6 +195,7 @@ def _take_tail(tokens: list[Token]) -> list[Token]:
     return tokens[:end]
 
 
+_DESCRIPTIONS = (("the", "one"), ("the", "ones"))  # "my best friend, the one I work with"
 _ASKED_LAST = frozenset({"what", "where", "who", "whom", "when"})
 
 
@@ -203,11 +206,12 @@ def _read_tense(tokens: Sequence[Token]) -> Tense:
         said = said[: reported.start()] + _BACKSHIFT.sub("is", said[reported.end() :])
     if _FUTURE.search(said) and " to " not in said.partition("going")[2][:4]:
         return "future"
-    if _PAST.search(said):
+    if _PAST.search(said) or (len(tokens) > 1 and tokens[0].low in _ASKED_FIRST and is_past_form(tokens[1].low)):
         return "past"
     return "now" if _NOW.search(said) or _PRESENT.search(said) else "any"
 
 
+_ASKED_FIRST = frozenset({"who", "what", "which"})  # followed by a verb: "who taught me to drive"
 _REPORTED = re.compile(r"\bdid i (?:ever )?(?:say|mention|tell you)\b")
 _BACKSHIFT = re.compile(r"\b(?:was|were)\b")
 _LEAD = re.compile(

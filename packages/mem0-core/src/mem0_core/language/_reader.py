@@ -316,12 +316,19 @@ class StatementReader:
             ):
                 stop = mention.stop
             if stop > index:
+                self._mention_within(index + 1, stop, end)
                 index, can_begin, is_first = stop, False, False
                 continue
             is_lead = low in self._words["leads"]
             is_first = is_first and (is_lead or not low[:1].isalnum())
             can_begin = is_lead or low in self._words["links"] or low in self._words["clause_starts"]
             index += 1
+
+    def _mention_within(self, at: int, stop: int, end: int) -> None:
+        """Read the named relatives of a clause that was read as a whole: "moved in with my brother Tariq in Dubai"."""
+        for index in range(at, stop):
+            if self._lows[index] in self._words["own"]:
+                self._mention(index, end)
 
     def _clause(self, at: int, end: int, is_first: bool) -> int:
         """Read a clause; return the index after it, or `at`."""

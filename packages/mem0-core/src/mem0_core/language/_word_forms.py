@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
-__all__ = ["is_plural", "plurals_of", "verb_forms"]
+__all__ = ["is_past_form", "is_plural", "plurals_of", "verb_forms"]
 
 _PLURALS = {"child": "children", "person": "people", "man": "men", "woman": "women", "wife": "wives", "life": "lives"}
 _PLURAL_FORMS = frozenset(_PLURALS.values())
@@ -19,6 +20,7 @@ make made, see saw seen, find found, think thought, know knew known, stand stood
 quit quitting, break broke broken, swim swam swimming, belong belonged, marry married marrying, study studied studying,
 lead led, win won, build built, feel felt, mean meant, hold held, sleep slept, dwell dwelt, wed wedded, choose chose
 """
+_PRESENT_FORMS = frozenset({"am", "are"})
 _OTHER_VERBS = """
 say tell suggest recommend advise mention propose explain stop quit give leave divorce lose sell retire split break
 finish end separate die drop start begin join take move meet marry adopt buy get open hire call relocate graduate happen
@@ -45,6 +47,19 @@ def is_plural(noun: str) -> bool:
     if noun in _PLURAL_FORMS:
         return True
     return len(noun) > 3 and noun.endswith("s") and not noun.endswith(("ss", "us", "is", "news", "series"))
+
+
+def is_past_form(word: str) -> bool:
+    """Return True for a past form of a verb that is not its base form as well: "taught", "moved"."""
+    return word in _irregular_past_forms() or (len(word) > 4 and word.endswith("ed") and not word.endswith("eed"))
+
+
+@cache
+def _irregular_past_forms() -> frozenset[str]:
+    verbs = [words.split() for words in _IRREGULAR.replace("\n", " ").split(",")]
+    return frozenset(
+        form for _, *forms in verbs for form in forms if not form.endswith(("s", "ing")) and form not in _PRESENT_FORMS
+    )
 
 
 def verb_forms(bases: Iterable[str]) -> Mapping[str, tuple[str, ...]]:

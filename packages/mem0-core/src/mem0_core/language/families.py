@@ -28,6 +28,7 @@ __all__ = [
     "lemmas_of",
     "load_families",
     "read_label",
+    "with_narrower",
 ]
 
 _AUXILIARIES = frozenset({"is", "are", "was", "were", "has", "have", "been", "currently", "now"})
@@ -255,6 +256,13 @@ def all_nouns() -> Mapping[str, tuple[str, ...]]:
                 if name not in found.get(form, ()):
                     found[form] = (*found.get(form, ()), name)
     return found
+
+
+@lru_cache(maxsize=256)
+def with_narrower(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return families and, after them, those of persons that they include: a son is a child."""
+    narrower = (one.name for one in load_families().values() if one.answer == "person" and one.broader in names)
+    return tuple(dict.fromkeys([*names, *narrower]))
 
 
 def families_of_noun(noun: str) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ class Question:
             knows. Without any step, or if only a chain of possessives is understood, `path` is empty.
         over: indexes of the steps whose relation has ended ("my ex-husband").
         asks_identity: True for questions of identity, such as "who is Anna".
+        asks_state: True for a question word with a form of "be", as in "where was Tunde in May".
         asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``value`` for most questions.
         value: the value that the question names ("sardines" in "Do I like sardines?"), or the noun that limits the
             answer ("pizza" in "Which pizza do I like?").
@@ -60,6 +61,7 @@ class Question:
     path: tuple[tuple[str, ...], ...] = ()
     over: frozenset[int] = frozenset()
     asks_identity: bool = False
+    asks_state: bool = False
     asks: Asks = "other"
     value: str = ""
     is_list: bool = False
@@ -108,6 +110,7 @@ def compile_question(
             chain.start,
             chain.steps,
             asks_identity=_asks_identity(prepared.tokens),
+            asks_state=_asks_state(prepared.tokens),
             tense=prepared.tense,
             spans=about,
             anchor=prepared.anchor,
@@ -137,7 +140,11 @@ def _chains_of(family: str, term: str) -> Iterator[tuple[str, ...]]:
 
 
 def _asks_identity(tokens: Sequence[Token]) -> bool:
-    return len(tokens) > 1 and tokens[0].low in ("who", "what") and tokens[1].low in BE
+    return _asks_state(tokens) and tokens[0].low in ("who", "what")
+
+
+def _asks_state(tokens: Sequence[Token]) -> bool:
+    return len(tokens) > 1 and tokens[0].low in LISTS["wh"] and tokens[1].low in BE
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from mem0_core.domain.recipes import DEFAULT_RERANK_CHARS, DEFAULT_RERANK_POOL
 from mem0_core.domain.records import Hit, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import ContextReranker, Passage, Ports
+from mem0_core.recall._asked_time import demote_out_of_time, demote_superseded, prefer_latest
 from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, find_items, plan_search
 from mem0_core.recall._ranking import (
@@ -31,13 +32,9 @@ from mem0_core.recall.cache import find_result, open_scope
 from mem0_core.recall.rerank import rerank
 from mem0_core.recall.validity import (
     date_hits,
-    demote_later,
-    demote_superseded,
-    find_chain_end,
     find_slot_answer,
     prefer_answers,
-    prefer_latest,
-    prefer_named,
+    prefer_chain_end,
     proves_absence,
 )
 
@@ -92,9 +89,9 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     if search.slot_answer is not None:
         hits = prefer_answers(hits, search.slot_answer)
     if search.request.query.question.steps:
-        hits = prefer_named(hits, (yield from find_chain_end(ports, search)))
+        hits = yield from prefer_chain_end(ports, search, hits)
     dated = yield from date_hits(ports, search, hits)
-    return demote_later(demote_superseded(dated, search), search)
+    return demote_out_of_time(demote_superseded(dated, search), search)
 
 
 def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.mention_index import words_of
-from mem0_core.domain.records import Hit, Validity
+from mem0_core.domain.records import Hit, MemoryItem, Validity
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
-from mem0_core.language.families import families_of_noun, load_families
-from mem0_core.language.question import Question, reaches_back
+from mem0_core.language.families import families_of_noun, load_families, with_narrower
+from mem0_core.language.question import Question, expand_kinship
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, ending_key, slot_key
-from mem0_core.language.temporal import TimeSpan, parse_time_spans
+from mem0_core.recall._asked_time import said_at
 from mem0_core.recall._slots import SlotReader, current_time, fold, to_slot_memory
 from mem0_core.recall._timeline import (
     Period,
@@ -39,25 +39,19 @@ if TYPE_CHECKING:
 __all__ = [
     "SlotAnswer",
     "date_hits",
-    "demote_later",
-    "demote_superseded",
-    "find_chain_end",
     "find_slot_answer",
     "prefer_answers",
-    "prefer_latest",
-    "prefer_named",
+    "prefer_chain_end",
     "proves_absence",
 ]
 
+_FIRST_PERSON = frozenset({"i", "me", "my", "we", "our", "us"})
+_OWNER = "my "  # before the noun of a relative, who may have no name
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
 _COMMON_FAMILIES = frozenset({"lives_in", "works_at", "works_as"})
 _UNNAMED_SHARE = 0.8  # of the score that a memory keeps if it does not name the end of a chain
-_YEAR_DAYS = 365
 _MONTH_DAYS = 30  # periods that overlap a time by as many months are equal
-_SIMILAR_SHARE, _LATEST_GAIN = 0.6, 0.3  # scores near the best, and the gain of the latest among them
-_LATER_SHARE = 0.6  # of the score that a memory of a later time keeps for a question about a past one
-_SUPERSEDED_SHARE = 0.6  # of the score that a superseded memory keeps for a query about the present
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +86,22 @@ def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
     if not question.path or not all(question.path) or question.confidence < _MIN_CONFIDENCE:
         return None
     reader = SlotReader(ports, search)
+    answer = yield from _read_slot(reader, question)
+    if not answer.is_known and (longer := expand_kinship(question)) is not None:  # a niece is a sibling's daughter
+        question = longer
+        answer = yield from _read_slot(reader, question)
+    return _choose(answer, question, current_time(search), hits)
+
+
+def _read_slot(reader: SlotReader, question: Question) -> Flow[SlotAnswer]:
+    """Follow the path of a question, and read its last slot."""
     subjects = yield from reader.find_start(question)
     for place, families in enumerate(question.path[:-1]):
         subjects = yield from reader.follow(subjects, families, question.steps[place : place + 1])
         if not subjects:
             return SlotAnswer((), question.path[-1], Timeline())
-    wanted = question.path[-1]
-    timeline = yield from reader.read_timeline(subjects, wanted)
-    answer = SlotAnswer(tuple(subjects), wanted, timeline)
-    return _choose(answer, question, current_time(search), hits)
+    wanted = (*with_narrower(question.path[-1][:1]), *question.path[-1][1:])
+    return SlotAnswer(tuple(subjects), wanted, (yield from reader.read_timeline(subjects, wanted)))
 
 
 # --- choosing the answer -----------------------------------------------------------------------------------------
@@ -115,9 +116,10 @@ def _choose(answer: SlotAnswer, question: Question, now: str, hits: Sequence[Hit
         (one for one in timeline.periods if one.statement.family in order),
         key=lambda one: _rank(one, order, scores, is_list=question.is_list),
     )
+    periods, endings = list[Period](), list[Period]()
     if question.anchor is not None:
-        periods, endings = _select_by_anchor(question.anchor, asked, hits), list[Period]()
-    else:
+        periods = _select_by_anchor(question.anchor, asked, hits)
+    if question.anchor is None or (not periods and question.anchor[0] != "after"):
         periods, endings = _select_periods(question, timeline, asked, now)
     memories = list({one.memory.key: one.memory for one in (*endings, *periods)}.values())
     if not memories:
@@ -173,7 +175,9 @@ def _select_periods(
         return former or holding, []
     if question.asks == "whether" or not holding:
         last = max((one.first for one in holding), default="")
-        return holding, [one for one in timeline.endings[-1:] if one.first >= last and not _is_followed(one, holding)]
+        able = related_families(one.statement.family for one in (holding[:1] or timeline.endings))  # to end the best
+        endings = [one for one in timeline.endings if one.statement.family in able][-1:]
+        return holding, [one for one in endings if one.first >= last and not _is_followed(one, holding)]
     return holding, []
 
 
@@ -186,7 +190,7 @@ def _select_by_anchor(anchor: tuple[str, str], asked: Sequence[Period], hits: Se
     relation, words = anchor
     named = [one for one in asked if _mentions(one, words)]
     times = [(one.first, one.last or "9999") for one in named] or [
-        (_said_at(hit), _said_at(hit)) for hit in hits if is_same_value(words, hit.item.text)
+        (said_at(hit), said_at(hit)) for hit in hits if is_same_value(words, hit.item.text)
     ]
     if not times:
         return []
@@ -260,39 +264,59 @@ def proves_absence(answer: SlotAnswer, question: Question, hits: Sequence[Hit]) 
     That proves nothing of a relative who is mentioned without a name that is known, and little of the speaker's home
     and work: they are nearly always mentioned, often in passing.
     """
-    names = [name for name in answer.subjects if not name.startswith("my ")]
+    names = [name for name in answer.subjects if not name.startswith(_OWNER)]
     if names:
         return SPEAKER not in names or _COMMON_FAMILIES.isdisjoint(answer.families)
     nouns = {noun for family in question.path[0] for noun in load_families()[family].nouns}
-    return all(nouns.isdisjoint(_read_words(hit)) for hit in hits)
+    return all(nouns.isdisjoint(_words_in(hit.item)) for hit in hits)
 
 
-def find_chain_end(ports: Ports, search: Search) -> Flow[list[str]]:
-    """Return the folded names of the person at the end of a chain, if no statement read answers the question."""
-    question, answer = search.request.query.question, search.slot_answer
-    if answer is not None:
-        subjects = answer.subjects if len(question.path) > 1 and not answer.memories else ()
-    else:
-        path = [families_of_noun(step.split()[-1]) for step in question.steps]
-        if question.path or not path or not all(path) or question.asks_assistant:
-            return []
-        reader = SlotReader(ports, search)
-        subjects = yield from reader.find_start(question)
-        for place, families in enumerate(path):
-            subjects = yield from reader.follow(subjects, families, question.steps[place : place + 1])
-    return [name for name in subjects if name and not name.startswith("my ")]
-
-
-def prefer_named(hits: Sequence[Hit], names: Sequence[str]) -> list[Hit]:
-    """Return hits with those higher that mention the person at the end of a chain.
+def prefer_chain_end(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
+    """Return hits with those higher that mention the person at the end of a chain, if no statement gives the answer.
 
     "Where does my wife work?" shares no word with "Liisa starts at RHI Magnesita", but the wife is known to be Liisa.
+    Where no memory names her, the last earlier text of one that does is a hit too: an update may have dropped her.
     """
-    wanted = [f" {' '.join(words_of(name))} " for name in names if words_of(name)]
-    texts = [f" {' '.join(_read_words(hit))} " for hit in hits] if wanted else []
-    is_named = [any(name in text for name in wanted) for text in texts]
+    reader = SlotReader(ports, search)
+    subjects = yield from _find_chain_end(reader, search)
+    if _prefer_mentions(hits, subjects) is None and (names := _without_owner(subjects)):
+        earlier = [one for one in (yield from reader.read_replaced()) if _mentions_any(_words_in(one.item), names)]
+        hits = [*hits, *(Hit(one.item, hits[0].score) for one in earlier[-1:] if hits)]
+    return _prefer_mentions(hits, subjects) or list(hits)
+
+
+def _find_chain_end(reader: SlotReader, search: Search) -> Flow[tuple[str, ...]]:
+    """Return the folded names of the person at the end of a chain; none if a statement gives the answer.
+
+    One without a name is "my mum", and has all synonyms.
+    """
+    question, answer = search.request.query.question, search.slot_answer
+    if answer is not None:
+        return answer.subjects if len(question.path) > 1 and not answer.memories else ()
+    path = [families_of_noun(step.split()[-1]) for step in question.steps]
+    if question.path or not path or not all(path) or question.asks_assistant:
+        return ()
+    subjects = yield from reader.find_start(question)
+    for place, families in enumerate(path):
+        subjects = yield from reader.follow(subjects, families, question.steps[place : place + 1])
+    return tuple(subjects)
+
+
+def _without_owner(subjects: Iterable[str]) -> list[str]:
+    return [name for name in subjects if name and not name.startswith(_OWNER)]
+
+
+def _prefer_mentions(hits: Sequence[Hit], subjects: Iterable[str]) -> list[Hit] | None:
+    """Return hits with those higher that mention a person; None if none does."""
+    names = _without_owner(subjects)
+    nouns = [] if names else [name.removeprefix(_OWNER) for name in subjects if name]
+    texts = [_words_in(hit.item) for hit in hits] if names or nouns else []
+    is_named = [
+        _mentions_any(words, names or [f"{owner} {noun}" for noun in nouns for owner in _find_owners(words)])
+        for words in texts
+    ]
     if not any(is_named):
-        return list(hits)
+        return None
     lowered = [
         hit if named else replace(hit, score=hit.score * _UNNAMED_SHARE)
         for hit, named in zip(hits, is_named, strict=True)
@@ -300,68 +324,20 @@ def prefer_named(hits: Sequence[Hit], names: Sequence[str]) -> list[Hit]:
     return sorted(lowered, key=lambda hit: -hit.score)
 
 
-def _read_words(hit: Hit) -> list[str]:
+def _find_owners(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words by which a text means the user as an owner; a fact tells of the user in the third person."""
+    is_fact = _FIRST_PERSON.isdisjoint(words)
+    return ("my", "our", "her", "his", "their") if is_fact else ("my", "our")
+
+
+def _mentions_any(words: Sequence[str], names: Iterable[str]) -> bool:
+    text = f" {' '.join(words)} "
+    return any(f" {' '.join(words_of(name))} " in text for name in names if words_of(name))
+
+
+def _words_in(item: MemoryItem) -> list[str]:
     """Return the words of a memory, up to the length that statements are read from."""
-    return words_of(hit.item.text[:MAX_SLOT_TEXT_CHARS])
-
-
-def prefer_latest(hits: Sequence[Hit], search: Search) -> list[Hit]:
-    """Return hits with the later of similar ones higher, for a question about a state of the speaker.
-
-    Of several messages on one subject the last one holds, even where no statement could be read from them. A question
-    about a past time takes the last message up to its end.
-    """
-    query = search.request.query
-    is_stateful = query.mentions_speaker and any(
-        load_families()[name].is_single for families in query.question.path[-1:] for name in families
-    )
-    end = _end_of_interest(search)
-    if not is_stateful or end is None or not hits:
-        return list(hits)
-    nearest = max(hit.score for hit in hits) * _SIMILAR_SHARE
-    times = sorted({_said_at(hit) for hit in hits if _is_similar(hit, nearest, end)})
-    if len(times) < 2:
-        return list(hits)
-    gain = {time: _LATEST_GAIN * rank / (len(times) - 1) for rank, time in enumerate(times)}
-    raised = [
-        replace(hit, score=min(1.0, hit.score * (1 + gain[_said_at(hit)]))) if _is_similar(hit, nearest, end) else hit
-        for hit in hits
-    ]
-    return sorted(raised, key=lambda hit: -hit.score)
-
-
-def _end_of_interest(search: Search) -> str | None:
-    """Return the end of the time that a question is about, ISO 8601; None if it is about a change or unclear."""
-    question = search.request.query.question
-    if _asks_of_change(question):
-        return None
-    spans = [span for span in question.spans if not span.is_yearly]
-    if spans:
-        last = _find_last_day(spans)
-        return None if last is None else f"{last.isoformat()}T24"
-    return None if question.tense == "past" else current_time(search)
-
-
-def _asks_of_change(question: Question) -> bool:
-    return question.anchor is not None or bool(question.event) or question.asks == "when"
-
-
-def _find_last_day(spans: Sequence[TimeSpan]) -> date | None:
-    """Return the last day of some times; None if there is none, or one of them has no end."""
-    days = [span.last for span in spans if span.last is not None]
-    return max(days, default=None) if len(days) == len(spans) else None
-
-
-def _said_at(hit: Hit) -> str:
-    return hit.item.updated_at or hit.item.created_at
-
-
-def _is_similar(hit: Hit, nearest: float, end: str) -> bool:
-    return (
-        hit.score >= nearest
-        and (hit.item.role != "assistant" or hit.item.actor_id is not None)
-        and _said_at(hit) <= end
-    )
+    return words_of(item.text[:MAX_SLOT_TEXT_CHARS])
 
 
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
@@ -391,50 +367,6 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
         hit if validity is None else replace(hit, validity=validity)
         for hit, validity in zip(hits, validities, strict=True)
     ]
-
-
-def demote_superseded(hits: Sequence[Hit], search: Search) -> list[Hit]:
-    """Return hits with those lower that are over, for a query about the present; without a change for others."""
-    query = search.request.query
-    is_personal = query.mentions_speaker and query.question.tense == "any" and not reaches_back(query.question)
-    is_about_now = query.question.tense == "now" or is_personal
-    if not is_about_now or search.request.as_of is not None:
-        return list(hits)
-    lowered = [replace(hit, score=hit.score * _SUPERSEDED_SHARE) if _is_over(hit) else hit for hit in hits]
-    return sorted(lowered, key=lambda hit: -hit.score)
-
-
-def demote_later(hits: Sequence[Hit], search: Search) -> list[Hit]:
-    """Return hits with those lower that are of a later time, for a question about a state at a past time.
-
-    A question is about a state if its relation is known or its time is a year or longer; else about an event, which
-    may be reported later. The time of a memory is the first that its text names, else the time at which it was said.
-    """
-    query, question = search.request.query, search.request.query.question
-    spans = [span for span in query.time_spans if not span.is_yearly]
-    is_about_state = bool(question.path) or any(_count_days(span) >= _YEAR_DAYS for span in spans)
-    end = _find_last_day(spans)
-    if _asks_of_change(question) or not is_about_state or end is None or end >= query.reference:
-        return list(hits)
-    lowered = [
-        hit if hit.is_answer or _begins_on(hit) <= end else replace(hit, score=hit.score * _LATER_SHARE) for hit in hits
-    ]
-    return sorted(lowered, key=lambda hit: -hit.score)
-
-
-def _count_days(span: TimeSpan) -> int:
-    return (span.last - span.first).days + 1 if span.first is not None and span.last is not None else _YEAR_DAYS
-
-
-def _begins_on(hit: Hit) -> date:
-    """Return the first day that the text of a hit names, else the day on which it was said."""
-    said_on = date.fromisoformat(_said_at(hit)[:10])
-    spans = parse_time_spans(hit.item.text[:MAX_SLOT_TEXT_CHARS], said_on)
-    return min((span.first or date.min for span in spans if not span.is_yearly), default=said_on)
-
-
-def _is_over(hit: Hit) -> bool:
-    return not hit.is_answer and hit.validity is not None and hit.validity.valid_to is not None
 
 
 def _closing_key(subject: str, family: str) -> str:

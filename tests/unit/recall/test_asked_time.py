@@ -1,0 +1,108 @@
+"""Searches about past times, about what was before an event, and about relatives without a known name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mem0_core.testing import HashEmbedder
+from tests.support import MODES, MemoryDriver, open_memory, result_texts
+
+
+@pytest.fixture(params=MODES)
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
+    with open_memory(tmp_path, embedder=HashEmbedder()) as opened:
+        yield MemoryDriver(opened, request.param)
+
+
+def tell(memory: MemoryDriver, *said: tuple[str, str]) -> None:
+    for day, text in said:
+        memory.add(text, user_id="u", infer=False, timestamp=f"{day}T12:00:00")
+
+
+def first(memory: MemoryDriver, query: str, **options: str) -> str:
+    return result_texts(memory.search(query, user_id="u", limit=3, **options))[0]
+
+
+def test_a_question_where_somebody_was_finds_nothing_that_began_later(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2022-01-10", "Tunde is in Mombasa for his firm"),
+        ("2024-02-01", "Where Tunde was is no secret: Tunde is in London since February 2024"),
+    )
+    assert "Mombasa" in first(memory, "Where was Tunde in the middle of 2022?", reference_date="2024-06-01")
+
+
+def test_what_happened_in_a_month_may_be_told_later(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2022-05-02", "Dinner at home"),
+        ("2022-06-15", "The race that Ana ran: she won it, twelve people took part"),
+    )
+    assert "won" in first(memory, "Who won the race that Ana ran in May 2022?", reference_date="2022-07-01")
+
+
+def test_a_question_about_before_an_event_passes_over_the_event(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2020-02-16", "My brother Thiago has a coconut stand on the beach"),
+        ("2022-06-30", "Thiago does cars now, Thiago sells cars in Recife"),
+    )
+    assert "coconut" in first(memory, "What did Thiago do before cars?")
+
+
+def test_a_memory_that_says_before_itself_answers(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2022-06-30", "Before the cars, Thiago sold ice"),
+        ("2023-06-30", "Thiago likes the beach"),
+    )
+    assert "ice" in first(memory, "What did Thiago do before cars?")
+
+
+@pytest.mark.parametrize("noun", ["mum", "mother"])
+def test_a_relative_without_a_name_is_told_from_the_user(memory: MemoryDriver, noun: str) -> None:
+    tell(
+        memory,
+        ("2024-07-01", "A room in Newtown is where I sleep"),
+        ("2024-10-04", "my mum is back at the old house by the sea"),
+    )
+    assert "old house" in first(memory, f"where is my {noun} living now")
+
+
+def test_children_are_found_as_sons_and_daughters(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2021-01-01", "my son Travis joined the army"),
+        ("2021-02-01", "my daughter Kayla sings"),
+        ("2021-03-01", "I know the names of all birds"),
+    )
+    found = result_texts(memory.search("what are my kids' names?", user_id="u", limit=2))
+    assert sorted(text.split()[2] for text in found) == ["Kayla", "Travis"]
+
+
+def test_the_job_of_a_relative_by_marriage_is_found(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2021-01-01", "My daughter Kayla is married to Omar"),
+        ("2021-02-01", "Omar works as an accountant"),
+        ("2021-03-01", "I work as a dispatcher"),
+    )
+    assert "accountant" in first(memory, "What does my son-in-law do for work?")
+
+
+def test_the_work_of_someone_unknown_is_not_that_of_the_user(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2021-01-01", "I work at McGill"),
+        ("2021-02-01", "Florence, my labmate until then, does work in Basel"),
+    )
+    assert "McGill" not in memory.answer("Where does my labmate work?", user_id="u")["values"]
+
+
+@pytest.mark.parametrize("query", ["Where did I work while I was in first year, 2022?", "where did I work in 2022"])
+def test_a_time_counts_where_its_event_is_unknown(memory: MemoryDriver, query: str) -> None:
+    tell(memory, ("2022-05-21", "I work at the Thistle"), ("2024-01-25", "I work at Greater Wellington now"))
+    assert "Thistle" in first(memory, query, reference_date="2024-06-01")
