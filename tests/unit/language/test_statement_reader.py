@@ -319,3 +319,16 @@ def test_labeled_sentences_are_read_with_precision_and_recall(split: str, precis
     measured = score(split)
     assert measured >= (precision, 0)
     assert measured[1] >= recall
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("I can't eat oysters.", "oysters"),
+        ("Cannot digest poutine.", "poutine"),
+        ("Refuses to eat tapioca.", "tapioca"),
+        ("I won't touch rhubarb", "rhubarb"),
+    ],
+)
+def test_what_a_person_cannot_eat_is_avoided(text: str, value: str) -> None:
+    assert [(one.family, one.value) for one in read_statements(text, said_on=date(2024, 1, 1))] == [("avoids", value)]

@@ -106,3 +106,20 @@ def test_the_work_of_someone_unknown_is_not_that_of_the_user(memory: MemoryDrive
 def test_a_time_counts_where_its_event_is_unknown(memory: MemoryDriver, query: str) -> None:
     tell(memory, ("2022-05-21", "I work at the Thistle"), ("2024-01-25", "I work at Greater Wellington now"))
     assert "Thistle" in first(memory, query, reference_date="2024-06-01")
+
+
+def test_a_question_for_an_amount_wants_a_number(memory: MemoryDriver) -> None:
+    tell(memory, ("2021-01-01", "The flat by the river was sold to us in 2021, at last"))
+    query = "How much did the flat by the river cost?"
+    assert result_texts(memory.search(query, user_id="u", allow_no_answer=True)) == []
+    tell(memory, ("2021-02-01", "The flat by the river did cost 90,000 in the end"))
+    assert "90,000" in result_texts(memory.search(query, user_id="u", allow_no_answer=True))[0]
+
+
+def test_advice_need_not_repeat_the_words_of_the_question(memory: MemoryDriver) -> None:
+    advice = "Write one paragraph by noon, then walk; nights are for the tired"
+    memory.add(
+        [{"role": "user", "content": "Help"}, {"role": "assistant", "content": advice}], user_id="u", infer=False
+    )
+    found = memory.search("What did you advise about nights?", user_id="u", allow_no_answer=True)
+    assert result_texts(found)[0] == advice

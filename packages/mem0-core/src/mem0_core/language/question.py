@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import cache
 from typing import Literal
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity
+from mem0_core.language._grammar import load_grammar
 from mem0_core.language._question_chains import find_chain
 from mem0_core.language._question_subjects import NounPhrase, Step, SubjectReader, is_relative, match_verb
 from mem0_core.language._question_tokens import Anchor, PreparedText, Tense, Token, correct_slips, prepare, read_tokens
@@ -23,12 +25,14 @@ from mem0_core.language._word_forms import is_plural
 from mem0_core.language.families import VerbPhrase, families_of_noun, find_verbs, lemmas_of, load_families
 from mem0_core.language.temporal import TimeSpan
 
-__all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question", "expand_kinship"]
+__all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question", "expand_kinship", "names_amount"]
 
-Asks = Literal["value", "when", "whether", "count", "reason", "other"]
+Asks = Literal["value", "when", "whether", "count", "amount", "reason", "other"]
 Change = Literal["begins", "ends", ""]
 
 _MAX_TEXT_CHARS = 4_000
+_WORDS, _YEAR = re.compile(r"\w+"), re.compile(r"(?:19|20)\d\d")
+_AMOUNTS = frozenset({"much", "many", "tall", "high", "heavy", "big", "large", "wide", "deep", "fast", "far", "old"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,8 @@ class Question:
         over: indexes of the steps whose relation has ended ("my ex-husband").
         asks_identity: True for questions of identity, such as "who is Anna".
         asks_state: True for a question word with a form of "be", as in "where was Tunde in May".
-        asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``value`` for most questions.
+        asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``amount`` for a
+            number in a question that is not understood, ``value`` for most questions.
         value: the value that the question names ("sardines" in "Do I like sardines?"), or the noun that limits the
             answer ("pizza" in "Which pizza do I like?").
         is_list: True if several values are wanted.
@@ -111,11 +116,23 @@ def compile_question(
             chain.steps,
             asks_identity=_asks_identity(prepared.tokens),
             asks_state=_asks_state(prepared.tokens),
+            asks="amount" if _asks_amount(prepared.tokens) else "other",
             tense=prepared.tense,
             spans=about,
             anchor=prepared.anchor,
         )
     return _to_question(reading, prepared, about)
+
+
+def names_amount(text: str) -> bool:
+    """Return True if a text names a number that is no year, in figures or an English word."""
+    words = _WORDS.findall(text.lower())
+    return any((word[0].isdecimal() and not _YEAR.fullmatch(word)) or word in _number_words() for word in words)
+
+
+@cache
+def _number_words() -> frozenset[str]:
+    return frozenset(load_grammar("english").words["numbers"]) - {"one"}
 
 
 def expand_kinship(question: Question) -> Question | None:
@@ -141,6 +158,10 @@ def _chains_of(family: str, term: str) -> Iterator[tuple[str, ...]]:
 
 def _asks_identity(tokens: Sequence[Token]) -> bool:
     return _asks_state(tokens) and tokens[0].low in ("who", "what")
+
+
+def _asks_amount(tokens: Sequence[Token]) -> bool:
+    return len(tokens) > 1 and tokens[0].low == "how" and tokens[1].low in _AMOUNTS
 
 
 def _asks_state(tokens: Sequence[Token]) -> bool:

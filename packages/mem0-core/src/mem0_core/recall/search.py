@@ -18,6 +18,7 @@ from mem0_core.domain.recipes import DEFAULT_RERANK_CHARS, DEFAULT_RERANK_POOL
 from mem0_core.domain.records import Hit, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import ContextReranker, Passage, Ports
+from mem0_core.language.question import names_amount
 from mem0_core.recall._asked_time import demote_out_of_time, demote_superseded, prefer_latest
 from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, find_items, plan_search
@@ -41,6 +42,8 @@ from mem0_core.recall.validity import (
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
 _CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
+_ADVICE_SHARE = 0.5  # of the gate, for a question about words of the assistant: it rarely repeats them
+_NEAR_HITS = 3  # that may name the number that a question asks for
 _OTHERS_SHARE = 0.6  # of the score that a memory of the user keeps for a question about words of the assistant
 _DATE_CHARS = len("2024-05-08")
 _OVERFETCH_FACTOR = 4  # more hits are fetched where their age reorders them, or expired memories take places
@@ -253,7 +256,11 @@ def _explain_no_answer(search: Search, best: float) -> str:
     if answer is not None and (answer.is_known or proves_absence(answer, search.request.query.question, search.hits)):
         is_known = answer.is_known or bool(search.graph.paths) or best >= _CERTAIN_SCORE
         return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
-    gate = search.request.recipe.gate
+    question = search.request.query.question
+    near = [hit.item.text for hit in search.hits[:_NEAR_HITS]]
+    if question.asks == "amount" and not any(map(names_amount, near)):
+        return "no memory near the question names a number"
+    gate = search.request.recipe.gate * (_ADVICE_SHARE if question.asks_assistant else 1.0)
     return f"the best hit scores {best:.2f}, below the gate of {gate:g}" if best < gate else ""
 
 
