@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache
+from itertools import islice, product
 from typing import Literal
 
 from mem0_core._system.records import dataclass
@@ -32,6 +33,7 @@ Change = Literal["begins", "ends", ""]
 
 _MAX_TEXT_CHARS = 4_000
 _WORDS, _YEAR = re.compile(r"\w+"), re.compile(r"(?:19|20)\d\d")
+_MAX_KIN_READINGS = 6
 _AMOUNTS = frozenset({"much", "many", "tall", "high", "heavy", "big", "large", "wide", "deep", "fast", "far", "old"})
 
 
@@ -135,17 +137,23 @@ def _number_words() -> frozenset[str]:
     return frozenset(load_grammar("english").words["numbers"]) - {"one"}
 
 
-def expand_kinship(question: Question) -> Question | None:
-    """Return a question with relatives as chains, a niece as a sibling's daughter; None if it has no such step."""
-    steps: list[str] = []
-    path: list[tuple[str, ...]] = []
-    for term, families in zip(question.steps, question.path, strict=True) if not question.over else ():
-        chain = next((chain for name in families for chain in _chains_of(name, term)), None)
-        steps += chain or (term,)
-        path += [(name,) for name in chain] if chain else [families]
-    if len(steps) <= len(question.steps):
-        return None
-    return replace(question, steps=tuple(steps), path=tuple(path))
+def expand_kinship(question: Question) -> Iterator[Question]:
+    """Yield a question with relatives as chains: a niece is a sibling's daughter, a sister-in-law in two ways."""
+    if question.over:
+        return
+    choices = [
+        [chain for name in families for chain in _chains_of(name, term)] or [()]
+        for term, families in zip(question.steps, question.path, strict=True)
+    ]
+    for chains in islice(product(*choices), _MAX_KIN_READINGS):
+        if any(chains):
+            steps = [part for chain, term in zip(chains, question.steps, strict=True) for part in chain or (term,)]
+            path = [
+                part
+                for chain, families in zip(chains, question.path, strict=True)
+                for part in (((name,) for name in chain) if chain else (families,))
+            ]
+            yield replace(question, steps=tuple(steps), path=tuple(path))
 
 
 def _chains_of(family: str, term: str) -> Iterator[tuple[str, ...]]:

@@ -86,9 +86,9 @@ def traverse(
     count = max(limit, _MAX_NAMED_VALUES) if question.value else limit
     walks = _Walks(adjacency, as_of, weights or Weights(**ports.traversal_weights))
     walk, tracks = yield from walks.search(question, starts, count, depth)
-    longer = expand_kinship(question) if not tracks and question.path and depth is None else None
-    if longer is not None:
-        _, tracks = yield from walks.search(longer, starts, count, None)
+    for longer in expand_kinship(question) if question.path and depth is None else ():
+        if not tracks:
+            _, tracks = yield from walks.search(longer, starts, count, None)
     for _ in question.steps:
         if tracks or not (yield from _learn_labels(ports, walk)):
             break

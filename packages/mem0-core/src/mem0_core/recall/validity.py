@@ -87,9 +87,13 @@ def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
         return None
     reader = SlotReader(ports, search)
     answer = yield from _read_slot(reader, question)
-    if not answer.is_known and (longer := expand_kinship(question)) is not None:  # a niece is a sibling's daughter
-        question = longer
-        answer = yield from _read_slot(reader, question)
+    asked = question
+    for longer in () if answer.is_known else expand_kinship(asked):
+        found = yield from _read_slot(reader, longer)
+        if found.is_known or _without_owner(found.subjects) or question is asked:  # at least the person is known
+            answer, question = found, longer
+        if found.is_known:
+            break
     return _choose(answer, question, current_time(search), hits)
 
 

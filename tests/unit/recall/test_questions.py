@@ -1,4 +1,4 @@
-"""Searches about past times, about what was before an event, and about relatives without a known name."""
+"""Searches by questions: about past times, about what was before an event, about relatives, and without an answer."""
 
 from __future__ import annotations
 
@@ -123,3 +123,14 @@ def test_advice_need_not_repeat_the_words_of_the_question(memory: MemoryDriver) 
     )
     found = memory.search("What did you advise about nights?", user_id="u", allow_no_answer=True)
     assert result_texts(found)[0] == advice
+
+
+def test_a_sister_in_law_may_be_a_sister_of_the_husband(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2021-01-01", "My husband is Gareth"),
+        ("2021-01-02", "Gareth's sister is Cerys"),
+        ("2021-01-03", "Cerys works at the harbour"),
+        ("2021-01-04", "My brother Tariq works at the airport"),
+    )
+    assert "harbour" in first(memory, "Where does my sister-in-law work?")
