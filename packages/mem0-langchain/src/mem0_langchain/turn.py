@@ -8,7 +8,7 @@ its state, and a checkpoint outlives the deletion of a memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
 from langchain_core.messages import AIMessage, BaseMessage
 
@@ -52,7 +52,7 @@ class TurnState(TypedDict):
     first: str
     after: str
     last_seen: str
-    instructions: NotRequired[list[str]]  # an earlier version did not write it
+    instructions: list[str]
 
 
 def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scope: Scope) -> TurnState:
@@ -99,7 +99,8 @@ def find_question(messages: Sequence[BaseMessage], turn: TurnState | None, *, al
 
 def finish_turn(messages: Sequence[BaseMessage]) -> TurnState:
     """Return a finished turn, which keeps only its position in the history."""
-    return TurnState(scope=None, recalled=[], key="", first="", after=_id_before(messages, len(messages)), last_seen="")
+    end = _id_before(messages, len(messages))
+    return TurnState(scope=None, recalled=[], key="", first="", after=end, last_seen="", instructions=[])
 
 
 def turn_scope(turn: TurnState | None) -> Scope | None:
@@ -148,7 +149,7 @@ def to_remembered_messages(
 def _find_instructions(messages: Sequence[BaseMessage], turn: TurnState | None) -> set[int]:
     """Return the indexes of human messages that follow an answer within the run: a program asks to correct it."""
     start = None if turn is None or not turn["last_seen"] else _index_after(messages, turn["last_seen"])
-    earlier = () if turn is None else turn.get("instructions", ())
+    earlier = () if turn is None else turn["instructions"]
     instructions = {index for index, message in enumerate(messages) if message.id and message.id in earlier}
     for index in range(len(messages) if start is None else start + 1, len(messages)):
         follows = index - 1 in instructions or _is_answer(messages[index - 1])
