@@ -158,7 +158,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "find_chain": find_chain,
     "mentions_speaker": mentions_speaker,
     "escape_line": escape_line,
-    "quote_text": lambda text: quote_text(f"{text} "),  # a text that ends in a space takes twice as long
+    "quote_text": lambda text: quote_text(f"{text} "),  # one that ends in a space takes twice as long, here and below
     "read_json": lambda text: read_json(_reply(text)),
     "read_text": lambda text: list(read_text(text)),
     "protect_cell": protect_cell,
@@ -205,8 +205,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "parse_query": parse_query,
     "parse_messages": parse_messages,
     "strip_recalled": strip_recalled,
-    "format_transcript": lambda text: format_transcript([Message("user", text, name=text)]),
-    "format_in_third_person": lambda text: format_in_third_person([Message("user", text)], "Ann"),
+    "format_transcript": lambda text: format_transcript([Message("user", f"{text} ", name=f"{text} ")]),
+    "format_in_third_person": lambda text: format_in_third_person([Message("user", f"{text} ")], "Ann"),
     "encode_data": encode_data,
     "estimate_tokens": estimate_tokens,
     "read_facts": lambda text: read_facts(_reply(text)),

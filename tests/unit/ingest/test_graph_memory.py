@@ -157,6 +157,18 @@ def test_what_an_update_only_leaves_out_still_holds(opened: Open) -> None:
     set_replies(memory, {**stated, "facts": {"facts": ["Ann is a baker"]}, "operations": {"memory": [shorter]}})
     memory.add("Ann is a baker now.", user_id="u", timestamp="2025-06-01")
     assert sorted(held(memory)) == ["Ann -- son -- Tom", "Ann -- works_as -- baker"]
+    proof, *_ = memory.search("What is Ann's son called?", user_id="u", reference_date="2025-07-01")["results"]
+    assert (proof["memory"], proof["valid_to"][:10]) == ("Ann, a nurse, has Tom", "2025-06-01")
+
+
+@pytest.mark.parametrize(("expires", "found"), [("2999-01-01", ["Ann has Tom", "Ann is a baker"]), ("2025-02-01", [])])
+def test_a_former_text_that_expired_proves_nothing(opened: Open, expires: str, found: list[str]) -> None:
+    memory = opened({**relation_replies(("Ann", "son", "Tom")), **fact_replies("Ann has Tom")})
+    memory.add("Ann has Tom.", user_id="u", timestamp="2025-01-01", expiration_date=expires)
+    shorter = {"id": "0", "text": "Ann is a baker", "event": "UPDATE", "old_memory": "Ann has Tom"}
+    set_replies(memory, {"facts": {"facts": ["Ann is a baker"]}, "operations": {"memory": [shorter]}})
+    memory.add("Ann is a baker now.", user_id="u", timestamp="2025-01-15", expiration_date=expires)
+    assert result_texts(memory.search("What is Ann's son called?", user_id="u")) == found
 
 
 @pytest.mark.parametrize("truth", [{}], ids=["sqlite"])

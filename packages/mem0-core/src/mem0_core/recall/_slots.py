@@ -48,7 +48,6 @@ class SlotReader:
 
     def __init__(self, ports: Ports, search: Search) -> None:
         self._ports, self._search = ports, search
-        self._replaced: list[SlotMemory] | None = None  # earlier texts, once they are read
 
     def find_start(self, question: Question) -> Flow[tuple[str, ...]]:
         """Return the folded names of the subject at which a question starts."""
@@ -95,15 +94,15 @@ class SlotReader:
 
     def read_replaced(self) -> Flow[list[SlotMemory]]:
         """Return the earlier texts of memories, the last ones; none for a search of a past time."""
-        request = self._search.request
+        request, search = self._search.request, self._search
         if request.as_of is not None:
             return []
-        if self._replaced is None:
+        if search.former_texts is None:
             replaced, _ = yield from do(
                 self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
             )
-            self._replaced = [to_slot_memory(item, replaced_at=end) for item, end in replaced]
-        return self._replaced
+            search.former_texts = [(item, end) for item, end in replaced if not is_expired(item, request.today)]
+        return [to_slot_memory(item, replaced_at=end) for item, end in search.former_texts]
 
     def read_timeline(self, subjects: Sequence[str], families: Sequence[str]) -> Flow[Timeline]:
         """Return the timeline of some slots."""

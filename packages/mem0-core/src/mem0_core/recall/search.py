@@ -94,6 +94,7 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     if search.request.query.question.steps:
         hits = yield from prefer_chain_end(ports, search, hits)
     dated = yield from date_hits(ports, search, hits)
+    search.former_texts = None  # the search may be kept
     return demote_out_of_time(demote_superseded(dated, search), search)
 
 

@@ -347,6 +347,7 @@ def _words_in(item: MemoryItem) -> list[str]:
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
     """Return hits with their validity, where their memories make statements that can end."""
     replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
+    replaced |= {(item.id, item.text): end for item, end in search.former_texts or ()}
     if not replaced and not any(hit.has_statements for hit in hits):
         return list(hits)
     memories = [
