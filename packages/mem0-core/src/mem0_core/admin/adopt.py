@@ -271,7 +271,7 @@ def _check_vectors(
     made = yield from embed_texts(ports, [owners[row].text for row in rows])
     lowest = float(np.min(np.sum(vectors[rows] * made, axis=1) / np.linalg.norm(made, axis=1)))
     shown = f"{name} embedded {len(rows)} of the texts, and the lowest cosine with a stored vector is"
-    if lowest < _SAME_SPACE:
+    if not lowest >= _SAME_SPACE:  # also for the embedding of no direction, whose cosine is no number
         return {}, f"{shown} {lowest:.3f}, below {_SAME_SPACE}"
     return dict(zip((item.id for item in owners), vectors, strict=True)), f"{shown} {lowest:.4f}"
 

@@ -172,9 +172,10 @@ class MemoryRecords(Protocol):
         """Write a plan and its messages in one transaction.
 
         Text replaced by an UPDATE or DELETE stays on record for searches as of an earlier time. A memory whose UPDATE
-        would repeat another memory of the scope is deleted. Relations end that only an updated memory supported, if its
-        new text no longer names them and the plan has another value of theirs; those that only a deleted memory
-        supported end, except those of the plan. Messages already stored by an identical add are not stored again.
+        would repeat another memory of the scope is deleted. Relations end that only an updated memory supported, if
+        its new text no longer names them; those to persons and with several values end only if the plan has another
+        value. Those that only a deleted memory supported end, except those of the plan. Messages already stored by an
+        identical add are not stored again.
 
         Args:
             at: ISO 8601 time of the change, for rows without their own.

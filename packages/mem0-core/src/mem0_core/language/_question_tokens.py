@@ -206,12 +206,11 @@ def _read_tense(tokens: Sequence[Token]) -> Tense:
         said = said[: reported.start()] + _BACKSHIFT.sub("is", said[reported.end() :])
     if _FUTURE.search(said) and " to " not in said.partition("going")[2][:4]:
         return "future"
-    if _PAST.search(said) or (len(tokens) > 1 and tokens[0].low in _ASKED_FIRST and is_past_form(tokens[1].low)):
+    if _PAST.search(said) or (len(tokens) > 1 and tokens[0].low == "who" and is_past_form(tokens[1].low)):
         return "past"
     return "now" if _NOW.search(said) or _PRESENT.search(said) else "any"
 
 
-_ASKED_FIRST = frozenset({"who", "what", "which"})  # followed by a verb: "who taught me to drive"
 _REPORTED = re.compile(r"\bdid i (?:ever )?(?:say|mention|tell you)\b")
 _BACKSHIFT = re.compile(r"\b(?:was|were)\b")
 _LEAD = re.compile(

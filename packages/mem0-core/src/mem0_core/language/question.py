@@ -32,9 +32,13 @@ Asks = Literal["value", "when", "whether", "count", "amount", "reason", "other"]
 Change = Literal["begins", "ends", ""]
 
 _MAX_TEXT_CHARS = 4_000
-_WORDS, _YEAR = re.compile(r"\w+"), re.compile(r"(?:19|20)\d\d")
+_WORDS = re.compile(r"[^\W\d_]+")
+_QUANTITIES = frozenset(
+    ["half", "twice", "once", "dozen", "couple", "hundred", "thousand", "million", "billion", "zero", "nothing", "free"]
+)
 _MAX_KIN_READINGS = 6
-_AMOUNTS = frozenset({"much", "many", "tall", "high", "heavy", "big", "large", "wide", "deep", "fast", "far", "old"})
+_AMOUNTS = frozenset({"tall", "high", "heavy", "wide", "deep", "old"})
+_PRICES = frozenset({"cost", "pay", "paid", "spend", "spent", "earn", "weigh", "owe", "charge"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +131,13 @@ def compile_question(
 
 
 def names_amount(text: str) -> bool:
-    """Return True if a text names a number that is no year, in figures or an English word."""
-    words = _WORDS.findall(text.lower())
-    return any((word[0].isdecimal() and not _YEAR.fullmatch(word)) or word in _number_words() for word in words)
+    """Return True if a text names a number, in figures or in English words."""
+    return any(char.isnumeric() for char in text) or not _number_words().isdisjoint(_WORDS.findall(text.lower()))
 
 
 @cache
 def _number_words() -> frozenset[str]:
-    return frozenset(load_grammar("english").words["numbers"]) - {"one"}
+    return frozenset(load_grammar("english").words["numbers"]) | _QUANTITIES
 
 
 def expand_kinship(question: Question) -> Iterator[Question]:
@@ -169,7 +172,10 @@ def _asks_identity(tokens: Sequence[Token]) -> bool:
 
 
 def _asks_amount(tokens: Sequence[Token]) -> bool:
-    return len(tokens) > 1 and tokens[0].low == "how" and tokens[1].low in _AMOUNTS
+    if len(tokens) < 2 or tokens[0].low != "how":
+        return False
+    is_price = tokens[1].low == "much" and any(token.low in _PRICES for token in tokens)
+    return is_price or tokens[1].low in _AMOUNTS
 
 
 def _asks_state(tokens: Sequence[Token]) -> bool:

@@ -105,8 +105,6 @@ class Search:
         graph: relations that bear on the query.
         allowed_rows: rows that may be found; None for all of the scope.
         transient: memories to rank in addition to those of the store.
-        former_texts: memories with texts that were replaced, each with the time of that; read when a slot needs them,
-            and dropped with the end of the search.
         hits: the results, best first.
         untrusted_relations: rows of relations that less trusted origins state or ended, which the search does not use.
         active: the scope in memory, if it is kept there; postings are empty then.
@@ -130,7 +128,6 @@ class Search:
     cosines: NDArray[np.float32]
     term_counts: NDArray[np.int64]
     untrusted_relations: Collection[int] = ()
-    former_texts: list[tuple[MemoryItem, str]] | None = None
     hits: list[Hit] = field(default_factory=list)
     slot_answer: SlotAnswer | None = None
     notes: list[str] = field(default_factory=list)

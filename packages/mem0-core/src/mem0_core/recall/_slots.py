@@ -10,7 +10,7 @@ from mem0_core.domain.records import MemoryItem, Relation, is_expired, mentions_
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import self_name
 from mem0_core.interfaces import Ports
-from mem0_core.language.families import family_of_label, load_families, with_narrower
+from mem0_core.language.families import family_of_label, load_families
 from mem0_core.language.question import Question
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, Statement, read_statements, slot_key
 from mem0_core.language.terms import extract_terms
@@ -73,7 +73,6 @@ class SlotReader:
 
     def follow(self, subjects: Sequence[str], families: Sequence[str], step: Sequence[str]) -> Flow[tuple[str, ...]]:
         """Return the folded names of the values of some slots: those that hold, else those that held."""
-        families = with_narrower(tuple(families))
         timeline = yield from self.read_timeline(subjects, families)
         found = [one for one in timeline.periods if one.statement.family in families]
         if not any(one.statement.value for one in found):
@@ -90,19 +89,14 @@ class SlotReader:
 
     def _read_replaced_periods(self, subjects: Sequence[str], families: Sequence[str]) -> Flow[list[Period]]:
         """Return the values in earlier texts: an update of "Her sister Ingrid lives in Malmö" may drop the sister."""
-        return build_timeline((yield from self.read_replaced()), subjects, families).periods
-
-    def read_replaced(self) -> Flow[list[SlotMemory]]:
-        """Return the earlier texts of memories, the last ones; none for a search of a past time."""
-        request, search = self._search.request, self._search
+        request = self._search.request
         if request.as_of is not None:
             return []
-        if search.former_texts is None:
-            replaced, _ = yield from do(
-                self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
-            )
-            search.former_texts = [(item, end) for item, end in replaced if not is_expired(item, request.today)]
-        return [to_slot_memory(item, replaced_at=end) for item, end in search.former_texts]
+        replaced, _ = yield from do(
+            self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
+        )
+        texts = [to_slot_memory(item, replaced_at=end) for item, end in replaced]
+        return build_timeline(texts, subjects, families).periods
 
     def read_timeline(self, subjects: Sequence[str], families: Sequence[str]) -> Flow[Timeline]:
         """Return the timeline of some slots."""
@@ -137,8 +131,6 @@ class SlotReader:
         items = yield from self._read_items(ids)
         for relation, family, is_forward in found:
             value = relation.triplet.destination if is_forward else relation.triplet.source
-            if not past and not any(mentions_name(items[id].text, value) for id in relation.memories if id in items):
-                past = yield from self.read_replaced()  # an update dropped what still holds
             memory = _find_proof(relation, value, items, past)
             if memory is not None:
                 statement = Statement(SPEAKER, family, value, "holds")

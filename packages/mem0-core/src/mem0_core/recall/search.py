@@ -61,6 +61,7 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     search = yield from plan_search(ports, request, active)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
+    search.transient = []  # of no more use, and former texts are many
     if search.active is not None and ports.cache is not None:
         if _is_repeatable(ports, search):
             search.active.keep_result(request, search)
@@ -94,7 +95,6 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     if search.request.query.question.steps:
         hits = yield from prefer_chain_end(ports, search, hits)
     dated = yield from date_hits(ports, search, hits)
-    search.former_texts = None  # the search may be kept
     return demote_out_of_time(demote_superseded(dated, search), search)
 
 

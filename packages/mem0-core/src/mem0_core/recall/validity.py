@@ -123,7 +123,8 @@ def _choose(answer: SlotAnswer, question: Question, now: str, hits: Sequence[Hit
     periods, endings = list[Period](), list[Period]()
     if question.anchor is not None:
         periods = _select_by_anchor(question.anchor, asked, hits)
-    if question.anchor is None or (not periods and question.anchor[0] != "after"):
+    is_dated = question.anchor is not None and question.anchor[0] == "during" and bool(question.spans)
+    if question.anchor is None or (is_dated and not periods):  # "while I was in first year, 2022"
         periods, endings = _select_periods(question, timeline, asked, now)
     memories = list({one.memory.key: one.memory for one in (*endings, *periods)}.values())
     if not memories:
@@ -279,14 +280,8 @@ def prefer_chain_end(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
     """Return hits with those higher that mention the person at the end of a chain, if no statement gives the answer.
 
     "Where does my wife work?" shares no word with "Liisa starts at RHI Magnesita", but the wife is known to be Liisa.
-    Where no memory names her, the last earlier text of one that does is a hit too: an update may have dropped her.
     """
-    reader = SlotReader(ports, search)
-    subjects = yield from _find_chain_end(reader, search)
-    if _prefer_mentions(hits, subjects) is None and (names := _without_owner(subjects)):
-        earlier = [one for one in (yield from reader.read_replaced()) if _mentions_any(_words_in(one.item), names)]
-        hits = [*hits, *(Hit(one.item, hits[0].score) for one in earlier[-1:] if hits)]
-    return _prefer_mentions(hits, subjects) or list(hits)
+    return _prefer_mentions(hits, (yield from _find_chain_end(SlotReader(ports, search), search)))
 
 
 def _find_chain_end(reader: SlotReader, search: Search) -> Flow[tuple[str, ...]]:
@@ -310,8 +305,8 @@ def _without_owner(subjects: Iterable[str]) -> list[str]:
     return [name for name in subjects if name and not name.startswith(_OWNER)]
 
 
-def _prefer_mentions(hits: Sequence[Hit], subjects: Iterable[str]) -> list[Hit] | None:
-    """Return hits with those higher that mention a person; None if none does."""
+def _prefer_mentions(hits: Sequence[Hit], subjects: Iterable[str]) -> list[Hit]:
+    """Return hits with those higher that mention a person, if any does."""
     names = _without_owner(subjects)
     nouns = [] if names else [name.removeprefix(_OWNER) for name in subjects if name]
     texts = [_words_in(hit.item) for hit in hits] if names or nouns else []
@@ -320,7 +315,7 @@ def _prefer_mentions(hits: Sequence[Hit], subjects: Iterable[str]) -> list[Hit] 
         for words in texts
     ]
     if not any(is_named):
-        return None
+        return list(hits)
     lowered = [
         hit if named else replace(hit, score=hit.score * _UNNAMED_SHARE)
         for hit, named in zip(hits, is_named, strict=True)
@@ -347,7 +342,6 @@ def _words_in(item: MemoryItem) -> list[str]:
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
     """Return hits with their validity, where their memories make statements that can end."""
     replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
-    replaced |= {(item.id, item.text): end for item, end in search.former_texts or ()}
     if not replaced and not any(hit.has_statements for hit in hits):
         return list(hits)
     memories = [

@@ -14,6 +14,7 @@ from mem0_core.flow import Call, step_listener
 
 __all__ = ["extend_calls"]
 
+_MAX_NAME_CHARS = 60  # of an unknown argument that is shown
 _STAGES = {
     "embed": "embedding",
     "search": "searching",
@@ -40,9 +41,10 @@ def extend_calls(base: Any, tool_error: Any) -> Any:
             if name not in tools:
                 raise tool_error(f"there is no tool {name!r}{suggest(name, tools)}; call one of them")
             schema = _input_schema(tools[name])
-            for argument in arguments:
+            for argument, value in arguments.items():
                 if argument not in schema["properties"]:
-                    raise tool_error(f"{name} {describe_unknown(argument, arguments[argument], schema['properties'])}")
+                    shown = repr(argument)[1:-1][:_MAX_NAME_CHARS]
+                    raise tool_error(f"{name} {describe_unknown(shown, value, schema['properties'])}")
             try:
                 async with _report_progress(context[0] if context else self.get_context()):
                     return await super().call_tool(name, arguments, *context)

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mem0_core._system.records import dataclass
-from mem0_core.domain.records import Event, Relation, RelationChange, Scope, drops_mention, entity_key
+from mem0_core.domain.records import Event, Relation, RelationChange, Scope, Triplet, drops_mention, entity_key
 from mem0_core.interfaces import OnConflict
+from mem0_core.language.families import family_of_label
 from mem0_core.stores.sql.engine.dialect import Dialect
 from mem0_core.stores.sql.engine.steps import (
     Statement,
@@ -151,16 +152,16 @@ class GraphWriter:
             memory: row of the memory.
             before: its text so far.
             after: its new text; None for a deleted memory.
-            is_by_model: True to keep what the new text only leaves out: of the relations that it does not name, those
-                end to which `apply` has just written another value. A model's new text is often the shorter one.
+            is_by_model: True to keep relations that the new text only leaves out, as it is often the shorter one: to
+                persons, and of families with several values. They end if `apply` has just written another value.
         """
         stated = list(self._stated.values())
         found = yield from fetch_rows("SELECT edge FROM evidence WHERE memory = ? AND NOT withdrawn", (memory,))
         supported = yield from select_relations_by_rows(self.dialect, [edge for (edge,) in found if edge not in stated])
         dropped = [each for each in supported if after is None or drops_mention(before, after, each.triplet)]
         if dropped and after is not None and is_by_model:
-            slots = {one.triplet.key[:2] for one in (yield from select_relations_by_rows(self.dialect, stated))}
-            dropped = [each for each in dropped if each.triplet.key[:2] in slots]
+            slots = {_slot_of(one.triplet) for one in (yield from select_relations_by_rows(self.dialect, stated))}
+            dropped = [one for one in dropped if not _is_lasting(one.triplet) or _slot_of(one.triplet) in slots]
         if not dropped:
             return []
         yield from self._withdraw_evidence(memory, [relation.row for relation in dropped], min_weight=1)
@@ -536,6 +537,18 @@ _EDGE_COLUMNS = (
     "user_id, agent_id, run_id, row, source, relationship, destination, weight, valid_from, valid_to, invalidated_at,"
     " seq, changed"
 )
+
+
+def _slot_of(triplet: Triplet) -> tuple[bytes, str]:
+    """Return what a relation is a value of: its source, and its family or a label of no family."""
+    family = family_of_label(triplet.relationship)
+    return triplet.key[0], triplet.relationship if family is None else family.name
+
+
+def _is_lasting(triplet: Triplet) -> bool:
+    """Return True for a relation that holds although a text does not repeat it, unlike a home or a job."""
+    family = family_of_label(triplet.relationship)
+    return family is not None and (family.answer == "person" or not family.is_single)
 
 
 @functools.cache
