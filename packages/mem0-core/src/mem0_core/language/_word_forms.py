@@ -56,15 +56,20 @@ def is_past_form(word: str) -> bool:
 
 @cache
 def _irregular_past_forms() -> frozenset[str]:
-    verbs = [words.split() for words in _IRREGULAR.replace("\n", " ").split(",")]
-    return frozenset(
-        form for _, *forms in verbs for form in forms if not form.endswith(("s", "ing")) and form not in _PRESENT_FORMS
-    )
+    forms = {form for verb in _irregular_forms().values() for form in verb if not form.endswith(("s", "ing"))}
+    return frozenset(forms - _PRESENT_FORMS)
+
+
+@cache
+def _irregular_forms() -> Mapping[str, tuple[str, ...]]:
+    """Return the other forms of each irregular verb by its base form."""
+    verbs = (words.split() for words in _IRREGULAR.replace("\n", " ").split(","))
+    return {base: tuple(forms) for base, *forms in verbs}
 
 
 def verb_forms(bases: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the base forms of each form of some verbs, and of the common ones."""
-    irregular = {words.split()[0]: words.split()[1:] for words in _IRREGULAR.replace("\n", " ").split(",")}
+    irregular = _irregular_forms()
     found: dict[str, tuple[str, ...]] = {}
     for base in sorted({*bases, *irregular, *_OTHER_VERBS.split()}):
         for form in (base, *irregular.get(base, ()), *_regular_forms(base)):

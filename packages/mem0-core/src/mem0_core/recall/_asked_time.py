@@ -23,7 +23,7 @@ from mem0_core.recall._slots import current_time
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
 
-__all__ = ["demote_out_of_time", "demote_superseded", "prefer_latest", "said_at"]
+__all__ = ["demote_out_of_time", "demote_superseded", "is_over", "prefer_latest", "said_at"]
 
 _YEAR_DAYS, _MONTH_DAYS = 365, 28  # shortest times that a question can ask a state of
 _SIMILAR_SHARE, _LATEST_GAIN = 0.6, 0.3  # scores near the best, and the gain of the latest among them
@@ -65,7 +65,7 @@ def demote_superseded(hits: Sequence[Hit], search: Search) -> list[Hit]:
     is_about_now = query.question.tense == "now" or is_personal
     if not is_about_now or search.request.as_of is not None:
         return list(hits)
-    return _lower(hits, _is_over, _SUPERSEDED_SHARE)
+    return _lower(hits, is_over, _SUPERSEDED_SHARE)
 
 
 def demote_out_of_time(hits: Sequence[Hit], search: Search) -> list[Hit]:
@@ -161,5 +161,6 @@ def _begins_on(hit: Hit) -> date:
     return min((span.first or date.min for span in spans if not span.is_yearly), default=said_on)
 
 
-def _is_over(hit: Hit) -> bool:
+def is_over(hit: Hit) -> bool:
+    """Return True if everything that a memory states has ended."""
     return hit.validity is not None and hit.validity.valid_to is not None

@@ -87,8 +87,9 @@ def traverse(
     walks = _Walks(adjacency, as_of, weights or Weights(**ports.traversal_weights))
     walk, tracks = yield from walks.search(question, starts, count, depth)
     for longer in expand_kinship(question) if question.path and depth is None else ():
-        if not tracks:
-            _, tracks = yield from walks.search(longer, starts, count, None)
+        if tracks:
+            break
+        _, tracks = yield from walks.search(longer, starts, count, None)
     for _ in question.steps:
         if tracks or not (yield from _learn_labels(ports, walk)):
             break

@@ -19,6 +19,7 @@ from mem0_core.domain.records import Hit, Relation, same_fact_key
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.utterances import is_question
+from mem0_core.recall._asked_time import is_over
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall.search import recall
 
@@ -108,7 +109,7 @@ def select_relevant(
         if hit.is_answer
         or (
             value >= floor
-            and not (has_answer and ((hit.item.id, hit.item.text) in over or (is_about_now and _is_over(hit))))
+            and not (has_answer and ((hit.item.id, hit.item.text) in over or (is_about_now and is_over(hit))))
         )
     ]
 
@@ -128,24 +129,20 @@ def order_for_prompt(hits: Sequence[Hit], question: Question) -> list[Hit]:
     For a question about now, hits that are over come last. For a list, each day of a conversation gives its best hit
     before one gives a second.
     """
-    ordered = sorted(hits, key=_is_over) if _is_about_now(question) else list(hits)
+    ordered = sorted(hits, key=is_over) if _is_about_now(question) else list(hits)
     if not question.is_list:
         return ordered
     turns: Counter[tuple[str | None, str]] = Counter()
     places = []
     for hit in ordered:
         session = hit.item.scope.run_id, hit.item.created_at[:10]
-        places.append((not hit.is_answer, _is_over(hit), turns[session]))
+        places.append((not hit.is_answer, is_over(hit), turns[session]))
         turns[session] += 1
     return [hit for _, hit in sorted(zip(places, ordered, strict=True), key=lambda pair: pair[0])]
 
 
 def _is_about_now(question: Question) -> bool:
     return question.tense in ("now", "any") and not (question.spans or question.anchor or question.event)
-
-
-def _is_over(hit: Hit) -> bool:
-    return hit.validity is not None and hit.validity.valid_to is not None
 
 
 def _measure_relevance(hits: Sequence[Hit]) -> list[float]:

@@ -253,13 +253,11 @@ def _explain_no_answer(search: Search, best: float) -> str:
     Where the query asks for a slot, the slot decides: it was filled or it was not. Else the best score does, and where
     an empty slot proves little.
     """
-    answer = search.slot_answer
-    if answer is not None and (answer.is_known or proves_absence(answer, search.request.query.question, search.hits)):
+    answer, question = search.slot_answer, search.request.query.question
+    if answer is not None and (answer.is_known or proves_absence(answer, question, search.hits)):
         is_known = answer.is_known or bool(search.graph.paths) or best >= _CERTAIN_SCORE
         return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
-    question = search.request.query.question
-    near = [hit.item.text for hit in search.hits[:_NEAR_HITS]]
-    if question.asks == "amount" and not any(map(names_amount, near)):
+    if question.asks == "amount" and not any(names_amount(hit.item.text) for hit in search.hits[:_NEAR_HITS]):
         return "no memory near the question names a number"
     gate = search.request.recipe.gate * (_ADVICE_SHARE if question.asks_assistant else 1.0)
     return f"the best hit scores {best:.2f}, below the gate of {gate:g}" if best < gate else ""
