@@ -1,9 +1,13 @@
-"""A small MCP server on standard input and output, with an owner as an argument of its tools, and names of its own."""
+"""A small MCP server with names of its own, on standard input and output, or over HTTP.
+
+The owner is an argument of its tools; over HTTP it is the owner of the bearer token.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +27,49 @@ def answer(notes: list[list[str]], tool: str, arguments: dict[str, Any]) -> Any:
     return found[-1] if tool == "save_note" else found[: arguments.get("top")]
 
 
-def main(folder: Path) -> None:
-    path = folder / "notes.json"
+def respond(request: dict[str, Any], path: Path, bound: dict[str, str]) -> str:
+    """Return the response to a request, as a line of JSON."""
     notes = json.loads(path.read_text()) if path.exists() else []
+    response: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"], "result": {}}
+    if request["method"] == "tools/call":
+        try:
+            found = answer(notes, request["params"]["name"], {**request["params"]["arguments"], **bound})
+            content = [{"type": "text", "text": json.dumps({"notes": found})}]
+            response["result"] = {"content": content}
+            path.write_text(json.dumps(notes))
+        except (LookupError, TypeError) as error:
+            response["result"] = {"isError": True, "content": [{"type": "text", "text": str(error)}]}
+    return json.dumps(response) + "\n"
+
+
+def serve_http(path: Path, port: int) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            who = self.headers["Authorization"].removeprefix("Bearer key-of-")
+            body = respond(request, path, {"who": who}).encode() if "id" in request else b""
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+
+
+def main(folder: Path, port: str | None = None) -> None:
+    path = folder / "notes.json"
+    if port is not None:
+        serve_http(path, int(port))
     for line in sys.stdin:
         request = json.loads(line)
-        if "id" not in request:
-            continue
-        response: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"], "result": {}}
-        if request["method"] == "tools/call":
-            try:
-                found = answer(notes, request["params"]["name"], request["params"]["arguments"])
-                content = [{"type": "text", "text": json.dumps({"notes": found})}]
-                response["result"] = {"content": content}
-                path.write_text(json.dumps(notes))
-            except (LookupError, TypeError) as error:
-                response["result"] = {"isError": True, "content": [{"type": "text", "text": str(error)}]}
-        sys.stdout.write(json.dumps(response) + "\n")
-        sys.stdout.flush()
+        if "id" in request:
+            sys.stdout.write(respond(request, path, {}))
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,14 +1,19 @@
 """A server of the Model Context Protocol, with the names of its tools in a file.
 
 Many servers take the owner from the connection, and not from an argument of a tool: each owner then has a connection.
+Over HTTP one process serves all of them.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
+import time
+import urllib.parse
 import urllib.request
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -19,7 +24,15 @@ from typing import Any
 from memory_conformance.api import VERBS, Record, Records, System, Texts
 
 MEM0_CORE: Mapping[str, Any] = {
-    "command": ["{python}", "-m", "mem0_core.cli", "mcp", "--path={folder}", "--llm-backend=none", "--user={owner}"],
+    "command": [
+        *("{python}", "-m", "mem0_core.cli", "serve", "--path={folder}", "--llm-backend=none", "--port={port}"),
+    ],
+    "url": "http://127.0.0.1:{port}/mcp",
+    "key": {
+        "command": ["{python}", "-m", "mem0_core.cli", "keys", "--path={folder}", "--create=kit", "--user={owner}"],
+        "pattern": r"m0k_\S+",
+    },
+    "headers": {"Authorization": "Bearer {key}"},
     "capabilities": ["ranked", "owned_ids", "durable", "crash_safe"],
     "text": "memory",
     "add": {"tool": "remember", "arguments": {"text": "{text}"}, "records": "changes"},
@@ -30,7 +43,8 @@ MEM0_CORE: Mapping[str, Any] = {
     "history": {"tool": "timeline", "arguments": {"memory_id": "{id}"}, "records": "entries"},
 }
 PROTOCOL = "2025-06-18"
-MAX_CONNECTIONS = 8  # a connection may be a process with an embedder
+MAX_PROCESSES = 8  # a process may have an embedder
+START_SECONDS = 60.0
 
 
 class AnswerError(Exception):
@@ -38,7 +52,7 @@ class AnswerError(Exception):
 
 
 class McpServer(System):
-    """The server that the JSON file of `MEMORY_CONFORMANCE_MCP` describes, else `mem0-core mcp`."""
+    """The server that the JSON file of `MEMORY_CONFORMANCE_MCP` describes, else `mem0-core serve`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -46,7 +60,10 @@ class McpServer(System):
         self._server = json.loads(Path(path).read_text(encoding="utf-8")) if path else MEM0_CORE
         self.capabilities = frozenset(self._server.get("capabilities", ()))
         self.lacks = frozenset(VERBS) - self._server.keys()
-        self._connections: OrderedDict[str, _Stdio | _Http] = OrderedDict()
+        parts = [self._server.get(part) for part in ("command", "url", "headers", "key")]
+        self._is_shared = "{owner}" not in json.dumps(parts)  # only arguments of tools name the owner
+        self._connections: OrderedDict[str, _Connection] = OrderedDict()
+        self._program: _Program | None = None
 
     def add(
         self,
@@ -108,9 +125,12 @@ class McpServer(System):
         self._call("erase", owner)
 
     def close(self) -> None:
-        """End all connections."""
+        """End all connections, and the server."""
         while self._connections:
             self._connections.popitem()[1].close()
+        if self._program is not None:
+            self._program.close()
+            self._program = None
 
     def _read_records(self, verb: str, owner: str, **values: Any) -> Records:
         found = self._call(verb, owner, **values)
@@ -134,27 +154,65 @@ class McpServer(System):
             raise AnswerError(" ".join(texts))
         return answer.get("structuredContent") or parse("".join(texts))
 
-    def _connect(self, owner: str) -> _Stdio | _Http:
-        """Return the connection of an owner; too many of them end the oldest."""
-        values = {"owner": owner, "folder": str(self.folder), "python": sys.executable}
-        command = [fill(part, values) for part in self._server.get("command", ())]
-        url = fill(self._server.get("url", ""), values)
-        headers = {name: fill(value, values) for name, value in self._server.get("headers", {}).items()}
-        address = json.dumps([command, url, headers])  # one connection if no part of it names the owner
-        if address not in self._connections:
-            if len(self._connections) == MAX_CONNECTIONS:
+    def _connect(self, owner: str) -> _Connection:
+        """Return the connection of an owner; too many processes end the oldest."""
+        name = "" if self._is_shared else owner
+        if name not in self._connections:
+            if "url" not in self._server and len(self._connections) == MAX_PROCESSES:
                 self._connections.popitem(last=False)[1].close()
-            self._connections[address] = connection = _Http(url, headers) if url else _Stdio(command)
+            self._connections[name] = self._open(owner)
+        self._connections.move_to_end(name)
+        return self._connections[name]
+
+    def _open(self, owner: str) -> _Connection:
+        """Open the connection of an owner, and start the server if it has none."""
+        server, values = self._server, {"owner": owner, "folder": str(self.folder), "python": sys.executable}
+        if "key" in server:  # before the start: a server may refuse to start without any key
+            command = [fill(part, values) for part in server["key"]["command"]]
+            shown = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, text=True)
+            values["key"] = re.findall(server["key"].get("pattern", r"\S+"), shown.stdout)[0]
+        if "url" in server and "command" in server and self._program is None:
+            self._program = _Program(server["command"], server["url"], values)
+        connection: _Connection
+        if "url" in server:
+            values |= {} if self._program is None else {"port": self._program.port}
+            headers = {name: fill(value, values) for name, value in server.get("headers", {}).items()}
+            connection = _Http(fill(server["url"], values), headers)
+        else:
+            connection = _Stdio([fill(part, values) for part in server["command"]])
+        try:
+            client = {"name": "memory-conformance", "version": "1"}
+            connection.request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
+            connection.send({"method": "notifications/initialized"})
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class _Program:
+    """A server over HTTP, which ends with this process."""
+
+    def __init__(self, command: list[str], url: str, values: Mapping[str, str]) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = str(probe.getsockname()[1])
+        values = {**values, "port": self.port}
+        guard = [sys.executable, str(Path(__file__).with_name("_guard.py"))]
+        self._guard = subprocess.Popen([*guard, *(fill(part, values) for part in command)], stdin=subprocess.PIPE)
+        address = urllib.parse.urlsplit(fill(url, values))
+        deadline = time.monotonic() + START_SECONDS
+        while self._guard.poll() is None and time.monotonic() < deadline:
             try:
-                client = {"name": "memory-conformance", "version": "1"}
-                hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
-                connection.request("initialize", hello)
-                connection.send({"method": "notifications/initialized"})
-            except BaseException:
-                self._connections.pop(address).close()
-                raise
-        self._connections.move_to_end(address)
-        return self._connections[address]
+                socket.create_connection((address.hostname, address.port), timeout=1).close()
+            except OSError:
+                time.sleep(0.02)
+            else:
+                return
+        self.close()
+        raise ConnectionError(f"the server does not listen at {address.netloc}")
+
+    def close(self) -> None:
+        self._guard.communicate(b"end")
 
 
 class _Connection:
