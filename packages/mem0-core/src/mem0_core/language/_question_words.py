@@ -87,7 +87,8 @@ clause_openers: you the a an to that who
 hurry: whats=what_is wheres=where_is whos=who_is hows=how_is whens=when_is whys=why_is im=i_am ive=i_have i'm=i_am
  i've=i_have i'd=i_had i'll=i_will we're=we_are we've=we_have we'd=we_had dont=do_not doesnt=does_not didnt=did_not
  cant=can_not cannot=can_not isnt=is_not arent=are_not wasnt=was_not havent=have_not hasnt=has_not u=you ur=your
- rn=right_now atm=at_the_moment r=are
+ wats=what_is wot=what wots=what_is wanna=want_to wana=want_to rn=right_now
+ atm=at_the_moment r=are
  don't=do_not doesn't=does_not didn't=did_not can't=can_not couldn't=could_not isn't=is_not aren't=are_not
  wasn't=was_not weren't=were_not haven't=have_not hasn't=has_not hadn't=had_not won't=will_not wouldn't=would_not
  you've=you_have you're=you_are they're=they_are who'd=who_did where'd=where_did

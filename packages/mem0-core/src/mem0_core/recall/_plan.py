@@ -21,6 +21,7 @@ from mem0_core.language.temporal import TimeSpan
 from mem0_core.language.terms import extract_terms
 from mem0_core.recall._ranking import COMMON_TERM_COUNT, compute_word_weights
 from mem0_core.recall._relations import GraphEvidence, recall_relations
+from mem0_core.recall._slips import correct_slips
 from mem0_core.recall.cache import is_current
 from mem0_core.recall.embedding import embed_texts
 
@@ -169,6 +170,9 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
     """
     import numpy as np
 
+    if not request.recipe.is_dense_only:
+        query = yield from correct_slips(ports, request.query, request.scope, active)
+        request = request if query is request.query else replace(request, query=query)
     known = yield from _look_up(ports, request, active)
     if active is not None and not (yield from is_current(ports, active)):
         # A message that was processed meanwhile is in neither: no longer queued, and not yet a memory of `active`.

@@ -398,6 +398,17 @@ class ActiveScope:
             row[:] = np.bincount(owners[starts[number] : starts[number + 1]], minlength=self.size)
         return list(numbers), counts
 
+    def list_terms(self) -> list[str]:
+        """Return the terms that memories have or had."""
+        return list(self.vocabulary)
+
+    def find_term(self, term: str) -> int | None:
+        """Return the row of a memory that has a term; None if there is none."""
+        owners, starts = self._term_postings
+        number = self.vocabulary.get(term, len(starts))
+        found = number + 1 < len(starts) and starts[number] < starts[number + 1]
+        return int(self.memories.rows[owners[starts[number]]]) if found else None
+
     def cosines(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the cosine of each memory to a query's vector, (n,)."""
         import numpy as np

@@ -1,0 +1,73 @@
+"""Slips of the keyboard in a query, corrected by the words of questions and of the scope's memories.
+
+A word is a slip only if it is no word: the embedder, the grammar of questions and the memories do not have it. Words
+with a capital are left alone, as they may be names, and so are queries in other languages.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from mem0_core.flow import Flow, do
+from mem0_core.interfaces import Ports, WordList
+from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.language.slips import (
+    correct_by_grammar,
+    correct_opening,
+    find_nearest_spelling,
+    is_english,
+    is_question_word,
+)
+from mem0_core.language.terms import extract_terms, split_words
+
+if TYPE_CHECKING:
+    from mem0_core.domain.records import Scope
+    from mem0_core.recall.cache import ActiveScope
+
+__all__ = ["correct_slips"]
+
+_WORD = re.compile(r"(?<![\w'’&.-])[a-z]{3,20}(?![\w'’&-]|\.\w)")
+_MAX_WORDS = 40  # of one query that are looked at: a pasted text is no question typed in a hurry
+
+
+def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: ActiveScope | None) -> Flow[ParsedQuery]:
+    """Return a query with its slips corrected; itself if it has none, or if the embedder has no list of words.
+
+    Args:
+        active: the scope, if it is kept in memory; without it, its words are unknown.
+    """
+    words = list(_WORD.finditer(query.text))
+    if len(words) > _MAX_WORDS:
+        return query
+    corrected: dict[int, str] = {}
+    for match in words:
+        word = match.group()
+        near = correct_opening(word) if match.start() == words[0].start() else None
+        if near is None and _is_unknown(ports, word, active):
+            near = correct_by_grammar(word) or (yield from _find_in_scope(ports, word, scope, active))
+        if near is not None:
+            corrected[match.start()] = near
+    if not corrected or not is_english(query.text):
+        return query
+    return query.with_text(_WORD.sub(lambda match: corrected.get(match.start(), match.group()), query.text))
+
+
+def _is_unknown(ports: Ports, word: str, active: ActiveScope | None) -> bool:
+    """Return True if a word is none that the questions, the memories or the embedder know."""
+    if is_question_word(word) or not (terms := extract_terms(word)):
+        return False
+    if active is not None and active.find_term(terms[0]) is not None:
+        return False
+    return isinstance(ports.embedder, WordList) and not ports.embedder.has_word(word)
+
+
+def _find_in_scope(ports: Ports, word: str, scope: Scope, active: ActiveScope | None) -> Flow[str | None]:
+    """Return the word of a scope that a word is a slip of, as a memory writes it; None if there is none."""
+    (term,) = extract_terms(word)[:1]
+    if active is None or (near := find_nearest_spelling(term, active.list_terms())) is None:
+        return None
+    row = active.find_term(near)
+    items = {} if row is None else (yield from do(ports.store.memories_by_rows, [row], scope=scope))
+    spellings = (each for item in items.values() for each in split_words(item.text))
+    return next((each for each in spellings if extract_terms(each) == [near]), None)

@@ -1,0 +1,89 @@
+"""Searches typed in a hurry: slips are corrected by the words of questions and of the memories, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mem0_core.language.slips import find_nearest_spelling
+from mem0_core.providers.numpy_embedder import NumpyEmbedder
+from mem0_core.testing import HashEmbedder
+from tests.support import MODES, MemoryDriver, open_memory, result_texts
+
+EMBEDDER = NumpyEmbedder()
+
+
+@pytest.fixture(params=MODES)
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
+    with open_memory(tmp_path, embedder=EMBEDDER) as opened:
+        yield MemoryDriver(opened, request.param)
+
+
+def found(memory: MemoryDriver, query: str) -> list[str]:
+    return result_texts(memory.search(query, user_id="u", limit=1, explain=True))
+
+
+def tell(memory: MemoryDriver, *texts: str) -> None:
+    for text in texts:
+        memory.add(text, user_id="u", infer=False)
+
+
+def test_a_slip_finds_what_the_word_finds(memory: MemoryDriver) -> None:
+    tell(memory, "Dylan, our greyhound, sleeps all day", "The name of our boat is Petrel", "Our neighbours like Dylan")
+    for query in ("wat is the naem of my greyhoud", "wats my greyhuond caled"):
+        assert found(memory, query) == ["Dylan, our greyhound, sleeps all day"]
+
+
+def test_a_slip_in_a_name_finds_the_person(memory: MemoryDriver) -> None:
+    tell(memory, "Halima bakes bread", "Tunde bakes bread too", "Somebody is at the door")
+    assert found(memory, "wher does halimma bake") == ["Halima bakes bread"]
+
+
+def test_equal_scores_show_that_the_query_was_corrected(memory: MemoryDriver) -> None:
+    tell(memory, "I play the accordion on Sundays", "I play chess on Mondays")
+    right, wrong = (
+        memory.search(query, user_id="u", limit=2)["results"]
+        for query in ("when do I play the accordion", "wehn do I play the acordeon")
+    )
+    assert [hit["score"] for hit in wrong] == [hit["score"] for hit in right]
+
+
+def test_a_word_of_the_language_is_never_taken_for_one_of_the_memories(memory: MemoryDriver) -> None:
+    tell(memory, "I own a horse", "Bread is expensive")
+    house, horse = (memory.search(f"do I own a {thing}", user_id="u", limit=1) for thing in ("house", "horse"))
+    assert house["results"][0]["score"] < horse["results"][0]["score"]
+
+
+def test_a_name_with_a_capital_and_another_language_are_left_alone(memory: MemoryDriver) -> None:
+    tell(memory, "Maria Kowalska moved to Lodz", "Mi hermano vive en Lugo")
+    for query, other in (
+        ("where is Mariah Kowalsky", "where is Maria Kowalska"),
+        ("dónde vive mi hermana en Lugo", "dónde vive mi hermano en Lugo"),
+    ):
+        one, two = (memory.search(each, user_id="u", limit=1)["results"][0]["score"] for each in (query, other))
+        assert one != two
+
+
+def test_an_embedder_without_a_list_of_words_corrects_nothing(tmp_path: Path) -> None:
+    with open_memory(tmp_path, embedder=HashEmbedder()) as memory:
+        memory.add("I play the accordion", user_id="u", infer=False)
+        slip, right = (memory.search(word, user_id="u")["results"][0]["score"] for word in ("acordion", "accordion"))
+    assert slip < right
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("greyhoud", "greyhound"),
+        ("ocotber", "october"),
+        ("acordeon", "accordion"),
+        ("kee", None),  # too short
+        ("bats", None),  # two are as near
+        ("xylophone", None),
+        ("uctober", None),  # another first letter
+    ],
+)
+def test_the_nearest_spelling(word: str, near: str | None) -> None:
+    assert find_nearest_spelling(word, ["greyhound", "october", "accordion", "knee", "cats", "bits", "baths"]) == near
