@@ -60,10 +60,13 @@ def test_text_planted_by_a_tool_is_never_recalled_where_only_users_are_trusted(m
 
 
 def test_a_message_that_another_source_repeats_keeps_its_memory(memory: MemoryDriver) -> None:
+    question = "Where does Anna work?"
     memory.add("My sister Anna works at Galp.", user_id="ana", **TOOL)
+    assert memory.search(question, user_id="ana")["results"][0]["trust"] == "tool"
     memory.add("My sister Anna works at Galp.", user_id="ana", source="chat:1")
     [kept] = memory.get_all(user_id="ana")["results"]
     assert "trust" not in kept
+    assert "trust" not in memory.search(question, user_id="ana")["results"][0], "although searches keep memories"
     done = memory.retract("tool:web_search", user_id="ana")
     assert (done["memories"], done["kept"]) == (0, 1)
     assert result_texts(memory.get_all(user_id="ana")) == ["My sister Anna works at Galp."]

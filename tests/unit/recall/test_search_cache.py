@@ -21,7 +21,7 @@ from mem0_core.language.parsed_query import parse_query
 from mem0_core.recall import cache as search_cache
 from mem0_core.recall._neighbors import load_relations
 from mem0_core.stores.graph.embedded import EmbeddedGraph
-from tests.support import MODES, MemoryDriver, open_memory, result_texts, run_python, run_sql
+from tests.support import MODES, MemoryDriver, open_memory, result_texts, run_python
 
 NEXT_YEAR = "2099-01-01"
 QUERIES = (
@@ -164,10 +164,6 @@ with Memory({"path": sys.argv[1]}, embedder=HashEmbedder()) as memory:
     run_python(code, folder)
 
 
-def edit_by_hand(memory: Memory, folder: Path) -> None:
-    run_sql(memory, "UPDATE memories SET metadata = '{\"edited\": true}'")
-
-
 WRITES = (
     *(
         move,
@@ -183,7 +179,7 @@ WRITES = (
         queue,
         learn_in_the_background,
     ),
-    *(reset, write_elsewhere, edit_by_hand),
+    *(reset, write_elsewhere),
 )
 
 
@@ -275,6 +271,53 @@ def test_a_search_of_an_unchanged_store_runs_no_statement_but_for_new_results(tm
         assert statements
 
 
+def test_what_is_kept_of_a_user_outlives_the_writes_of_others(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        pair.kept.add("I live in Lisbon. My sister Anna lives in Porto.", user_id="u")
+        pair.check()
+        for write in (move_another, correct_another, delete_another, queue_for_another):
+            before, found = kept_by(pair.kept), pair.kept.search(QUERIES[0], user_id="u", limit=30, explain=True)
+            assert kept_by(pair.kept)["results"] == before["results"] + 1
+            write(pair.plain)
+            assert pair.kept.search(QUERIES[0], user_id="u", limit=30, explain=True) == found
+            after = kept_by(pair.kept)
+            assert (after["updated"], after["results"]) == (before["updated"], before["results"] + 2), write.__name__
+
+
+def move_another(memory: Memory) -> None:
+    memory.add("I moved to Oslo, to my sister Anna.", user_id="other")
+
+
+def correct_another(memory: Memory) -> None:
+    memory.update(memory.get_all(user_id="other")["results"][0]["id"], "I live in Rome.")
+
+
+def delete_another(memory: Memory) -> None:
+    memory.delete_all(user_id="other")
+
+
+def queue_for_another(memory: Memory) -> None:
+    memory.store.jobs.enqueue(
+        Scope("other"), "remember", at="2024-05-01T00:00:00+00:00", messages=[Message("user", "!")]
+    )
+
+
+def test_what_is_kept_of_a_user_ends_with_each_write_to_that_user_by_another_memory(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        memory = pair.kept
+        for text in ("I live in Lisbon.", "My dog is called Rex.", "I like tea from Porto.", "Oslo is cold in winter."):
+            memory.add(text, user_id="u", source="diary" if "tea" in text else None)
+        for write in (move, correct, pin, give_feedback, merge, queue, delete, retract, delete_user, reset):
+            before = kept_by(memory)
+            pair.check()
+            assert kept_by(memory)["results"] > before["results"]
+            before = kept_by(memory)
+            write(pair.plain, tmp_path)
+            memory.search(QUERIES[0], user_id="u", limit=30, explain=True)
+            assert kept_by(memory)["results"] == before["results"], write.__name__
+            pair.check()
+
+
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
     """Return a list that grows with each call of a method of the graph index."""
     calls: list[str] = []
@@ -288,7 +331,7 @@ def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
     return calls
 
 
-def test_a_name_is_looked_up_in_the_graph_once_until_something_is_committed(
+def test_a_name_is_looked_up_in_the_graph_once_until_the_scope_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_memory(tmp_path) as memory:
@@ -296,13 +339,16 @@ def test_a_name_is_looked_up_in_the_graph_once_until_something_is_committed(
         looked_up = count_calls(monkeypatch, "neighborhoods")
         for question in ("Where does Anna live?", "Where does Anna work?", "Who is Anna?"):
             assert memory.search(question, user_id="u")["relations"]
-        once = len(looked_up)
-        assert once
-        memory.search("What is Anna like?", user_id="u")
-        assert len(looked_up) == once
+        assert len(looked_up) == 1
         memory.add("Anna likes tea.", user_id="other")
+        memory.add("It rains.", user_id="u")
+        looked_up.clear()  # to add is to look up too
+        memory.search("What is Anna like?", user_id="u")
+        assert not looked_up
+        memory.add("Anna likes tea.", user_id="u")
+        looked_up.clear()
         memory.search("What does Anna want?", user_id="u")
-        assert len(looked_up) > once
+        assert looked_up
 
 
 def test_relations_are_searched_only_if_one_may_be_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -307,7 +307,7 @@ class MemoryConfig(Settings):
     read_your_writes: bool = key(flag, default=True)
     """Searches include queued messages that are not processed yet."""
     search_cache: bool = key(flag, default=True)
-    """Searches keep the features of their scopes in memory, up to some 60 MB. Until the next change they also keep what
+    """Searches keep the features of their scopes in memory, up to some 60 MB. Until a scope changes they also keep what
     they read and found: 10 MB after 60 different questions to a user with 100 memories and 300 relations, and some
     100 MB for all scopes together. They find the same without."""
     limits: LimitsConfig = key(section(LimitsConfig), default_factory=LimitsConfig)

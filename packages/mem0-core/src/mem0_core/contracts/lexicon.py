@@ -21,9 +21,10 @@ from mem0_core.contracts.samples import (
 from mem0_core.domain.records import (
     Event,
     MemoryItem,
+    Message,
     Scope,
 )
-from mem0_core.interfaces import MemoryFeatures, MemoryStore, VersionedLexicon
+from mem0_core.interfaces import Lease, MemoryFeatures, MemoryStore, VersionedLexicon
 from mem0_core.language.terms import analyze_text, extract_terms
 
 __all__ = ["LexiconContract"]
@@ -63,7 +64,7 @@ class LexiconContract(StoreContract):
             return
         [kept] = self.add(store, "We went running with Anna Smith", actor_id="Bob Marley")
         [gone] = self.add(store, "I like tea.")
-        position, version = store.position(ALICE), lexicon.version()
+        state, version = lexicon.state(ALICE), lexicon.version()
         assert lexicon.version() == version, "reading changes nothing"
         expected = self.features_of(store, kept)
         assert expected is not None
@@ -74,7 +75,40 @@ class LexiconContract(StoreContract):
         row = store.row(gone.id)
         store.erase([gone.id], at=LATER)
         assert lexicon.version() != version
-        assert lexicon.feature_changes(ALICE, after=position.seq, limit=9) == ([], [], [row])
+        assert lexicon.state(ALICE).seq > state.seq
+        assert lexicon.feature_changes(ALICE, after=state.seq, limit=9) == ([], [], [row])
+
+    def test_the_state_of_a_scope_changes_with_its_own_writes_alone(self, store: MemoryStore) -> None:
+        lexicon = store.lexicon
+        if not isinstance(lexicon, VersionedLexicon):
+            return
+        states = [lexicon.state(ALICE)]
+
+        def has_changed() -> bool:
+            states.append(lexicon.state(ALICE))
+            return states[-1] not in states[:-1]
+
+        [item] = self.add(store, "I like tea.")
+        assert has_changed()
+        [other] = self.add(store, "I like tea.", scope=BOB)
+        self.change(store, Event.UPDATE, other, "I like coffee.")
+        store.pin(other.id, True)
+        store.jobs.enqueue(BOB, "remember", at=AT, messages=[Message("user", "I like rain.")])
+        store.erase_scope(BOB, at=LATER)
+        assert lexicon.state(ALICE) == states[-1]
+        self.change(store, Event.UPDATE, item, "I like coffee.")
+        assert has_changed()
+        store.pin(item.id, True)
+        assert has_changed()
+        store.mark([item.id], useful=1)
+        assert has_changed()
+        store.jobs.enqueue(ALICE, "remember", at=AT, messages=[Message("user", "I like rain.")])
+        assert has_changed()
+        [job] = store.jobs.lease("worker", seconds=60)
+        store.jobs.mark_done(Lease("worker", (job.row,)))
+        assert lexicon.state(ALICE).queued[0] == 0 != states[-1].queued[0]
+        store.erase([item.id], at=LATER)
+        assert has_changed()
 
     def test_words_of_any_script_are_found(self, store: MemoryStore) -> None:
         said = {"чай": "Анна любит чай", "绿茶": "我喜欢喝绿茶", "قهوة": "أحب قهوة", "चाय": "मुझे चाय पसंद है"}

@@ -27,6 +27,7 @@ from mem0_core.interfaces.lexicon import (
     Lexicon,
     MemoryFeatures,
     MemoryFeatureSet,
+    ScopeState,
     VersionedLexicon,
     WordKind,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "Reply",
     "Reranker",
     "RetractionResult",
+    "ScopeState",
     "SpaceLedger",
     "StoreMaintenance",
     "Summary",

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mem0_core.domain.records import Scope
-    from mem0_core.interfaces.vectors import ChangePosition
 
-__all__ = ["FeatureChanges", "Lexicon", "MemoryFeatureSet", "MemoryFeatures", "VersionedLexicon", "WordKind"]
+__all__ = [
+    *("FeatureChanges", "Lexicon", "MemoryFeatureSet", "MemoryFeatures", "ScopeState", "VersionedLexicon"),
+    "WordKind",
+]
 
 WordKind = Literal["term", "name", "speaker", "slot"]
 """The kinds of words by which memories are found."""
@@ -107,12 +109,33 @@ class FeatureChanges(NamedTuple):
     removed: list[int]
 
 
+class ScopeState(NamedTuple):
+    """Everything that decides what a search of a scope finds; equal states mean that it finds the same.
+
+    Attributes:
+        epoch: as of `ChangePosition`.
+        space: name and dims of the store's embedder; None before the first vector.
+        seq: sequence number of the last change of a memory in the partition of the scope, 0 for none.
+        nodes, relations: sequence numbers of the last changes in the graph of the scope, 0 for none.
+        past: number of earlier texts of memories, and row of the last.
+        queued: number of queued messages, and row of the last job.
+    """
+
+    epoch: str
+    space: tuple[str, int] | None
+    seq: int
+    nodes: int
+    relations: int
+    past: tuple[int, ...]
+    queued: tuple[int, ...]
+
+
 @runtime_checkable
 class VersionedLexicon(Protocol):
     """A `Lexicon` whose features a search may keep in memory."""
 
-    def position(self, scope: Scope) -> ChangePosition:
-        """Return the last change of a feature in the partition of a scope."""
+    def state(self, scope: Scope) -> ScopeState:
+        """Return the present state of a scope."""
         ...
 
     def version(self) -> object:

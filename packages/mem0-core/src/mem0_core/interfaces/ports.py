@@ -56,8 +56,8 @@ class SearchCache(Protocol):
         """Return the `recall.search.Search` of a request if it is kept and nothing was committed since, else None."""
         ...
 
-    def is_current(self, store: MemoryStore, active: Any) -> bool:
-        """Return True if nothing was committed since `active` was opened."""
+    def is_current(self, store: MemoryStore, scope: Scope, active: Any) -> bool:
+        """Return True if nothing of a scope was changed since it was opened as `active`."""
         ...
 
     def limit_records(self, scope: Scope, active: Any) -> None:

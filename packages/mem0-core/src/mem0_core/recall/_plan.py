@@ -174,7 +174,7 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         query = yield from correct_slips(ports, request.query, request.scope, active)
         request = request if query is request.query else replace(request, query=query)
     known = yield from _look_up(ports, request, active)
-    if active is not None and not (yield from is_current(ports, active)):
+    if active is not None and not (yield from is_current(ports, request.scope, active)):
         # A message that was processed meanwhile is in neither: no longer queued, and not yet a memory of `active`.
         active, known = None, (yield from _look_up(ports, request, None))
     if known.get("relations") and not request.recipe.is_dense_only:
@@ -232,30 +232,27 @@ def _reads_words(request: SearchRequest) -> bool:
 def _look_up(ports: Ports, request: SearchRequest, active: ActiveScope | None) -> Flow[dict[str, Any]]:
     """Make all the calls to the store that need no vector, in one go; returns their results by name."""
     store, scope, query = ports.store, request.scope, request.query
-    kept = {} if active is None else active.known
     calls: dict[str, Call] = {}
-    if "space" not in kept:
-        calls["space"] = defer(store.embedding_space)
-    if ports.graph is not None and "relations" not in kept:
-        calls["relations"] = defer(store.graph.relation_vectors.position, scope)
     is_present = request.as_of is None and request.filter is None and request.include_unprocessed
-    if is_present and "unprocessed" not in kept:
+    if is_present and (active is None or any(active.state.queued)):
         calls["unprocessed"] = defer(store.jobs.unprocessed_messages, scope, limit=_MAX_UNPROCESSED)
     if active is None:
+        calls["space"] = defer(store.embedding_space)
+        if ports.graph is not None:
+            calls["position"] = defer(store.graph.relation_vectors.position, scope)
         words, terms = list(query.content_words), list(query.terms) if _reads_words(request) else []
         if words:
             calls["speakers"] = defer(store.lexicon.postings, scope, words, kind="speaker", limit=1)
         if terms:
             calls["postings"] = defer(store.lexicon.postings, scope, terms, kind="term", limit=COMMON_TERM_COUNT)
-    if calls:
-        kept |= zip(calls, (yield from call_all(*calls.values())), strict=True)
-    known = dict(kept)
-    if active is not None and active.speaker_words:
-        known["speakers"] = active.speaker_words.intersection(query.content_words)
-    if not is_present:
-        known.pop("unprocessed", None)
-    if "relations" in known:
-        known["relations"] = known["relations"].seq
+    known = dict(zip(calls, (yield from call_all(*calls.values())), strict=True)) if calls else {}
+    if "position" in known:
+        known["relations"] = known["position"].seq
+    if active is not None:
+        known["space"] = active.state.space
+        known["relations"] = 0 if ports.graph is None else active.state.relations
+        if active.speaker_words:
+            known["speakers"] = active.speaker_words.intersection(query.content_words)
     return known
 
 
@@ -400,13 +397,11 @@ def _load_replaced(
     ports: Ports, request: SearchRequest, vectors: NDArray[np.float32], active: ActiveScope | None
 ) -> Flow[list[TransientCandidate]]:
     """Return the last earlier texts of memories as candidates."""
-    if active is not None and not active.known.get("replaced", True):
+    if active is not None and not any(active.state.past):
         return []  # as in most scopes
     replaced, embedded = yield from do(
         ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
     )
-    if active is not None and request.filter is None:
-        active.known["replaced"] = bool(replaced)
     if not replaced:
         return []
     return [

@@ -1,24 +1,26 @@
 """Scopes that are searched again and again: their ranking features and vectors in memory, and what was asked of them.
 
 The first search of a scope reads the features of all its memories into the columns of an `ActiveScope`. Every later
-one compares the version of the store, which changes with every commit of any process. If it is another one, the scope
-reads the changes since its sequence number, and drops everything else that it has kept. A search during which something
-is committed does without the scope. So no search returns what a search without a cache would not.
+one compares the version of the store, which changes with every commit of any process. If it is another one, the search
+compares the state of the scope, which changes with each commit that concerns it. If that has changed, it reads the
+changes since the last one, and drops what they may have changed. A search during which the scope changes does without
+it. So no search returns what a search without a cache would not.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
 
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import clear_text_caches
 from mem0_core.flow import Flow, do
-from mem0_core.interfaces import ChangePosition, Ports, VectorReader, VersionedLexicon
+from mem0_core.interfaces import Ports, ScopeState, VectorReader, VersionedLexicon
 from mem0_core.language.terms import split_words
 from mem0_core.recall._columns import MemoryColumns, to_objects
 
@@ -44,6 +46,7 @@ _RESULT_RECORDS = 12  # as large as a result without hits
 _MAX_READS = 64  # of one scope, other than of its memories
 _MAX_READ_ROWS = 512  # of one scope, and one such read
 _MAX_EMBEDDINGS = 1_024
+_UNREAD = object()
 _MAX_QUERY_CHARS = 4_000  # longer queries, and their results, are not kept
 
 
@@ -63,13 +66,13 @@ def find_result(ports: Ports, request: SearchRequest) -> Flow[Search | None]:
     return kept
 
 
-def is_current(ports: Ports, active: ActiveScope) -> Flow[bool]:
-    """Return True if nothing was committed since a scope was opened."""
-    return ports.cache is not None and (yield from do(ports.cache.is_current, ports.store, active))
+def is_current(ports: Ports, scope: Scope, active: ActiveScope) -> Flow[bool]:
+    """Return True if nothing of a scope was changed since it was opened."""
+    return ports.cache is not None and (yield from do(ports.cache.is_current, ports.store, scope, active))
 
 
 def read_once(active: ActiveScope | None, key: Hashable, read: Callable[[], Flow[T]]) -> Flow[T]:
-    """Return the result of a read, kept with a scope in memory, if there is one, until something is committed.
+    """Return the result of a read of the graph, kept with a scope in memory, if there is one, until either changes.
 
     Args:
         key: the read and its arguments, of which its result must depend alone.
@@ -77,11 +80,11 @@ def read_once(active: ActiveScope | None, key: Hashable, read: Callable[[], Flow
     if active is None:
         return (yield from read())
     reads = active.reads
-    if key in reads:
-        return cast("T", reads[key])
-    result = yield from read()
-    if len(reads) < _MAX_READS:
-        reads[key] = result
+    if (kept := reads.get(key, _UNREAD)) is not _UNREAD:
+        return cast("T", kept)
+    result = reads[key] = yield from read()
+    for oldest in list(reads)[:-_MAX_READS]:
+        reads.pop(oldest, None)
     return result
 
 
@@ -90,7 +93,7 @@ def read_rows(
 ) -> Flow[dict[int, T]]:
     """Return the results of a read by row, those that exist in the order of `rows`; see `read_once`.
 
-    The first search of a scope since something was committed keeps none: the next one may be just as far away.
+    The first search of a scope since it changed keeps none: the next one may be just as far away.
     """
     if active is None or not active.items:
         return (yield from read(rows))
@@ -135,22 +138,34 @@ class SearchCache:
             with self._loading:  # another thread may have loaded the scope meanwhile
                 version = lexicon.version()
                 if (kept := self._find(scope, version)) is None:
-                    active = self._scopes.get(scope, _UNKNOWN).active
-                    kept = _Kept(_load(store, cast("VectorReader", index), lexicon, scope, version, active))
-                    if kept.active is not None:
-                        self._forget_erased(kept.active.position)
-                    self._keep(scope, kept, "loaded" if active is None else "updated")
+                    kept = self._load(store, cast("VectorReader", index), lexicon, scope, version)
         if kept.active is None and version != self._compared_version:
-            self._forget_erased(lexicon.position(scope))
+            self._forget_erased(lexicon.state(scope).epoch)
             self._compared_version = version
         return kept.active
+
+    def _load(
+        self, store: MemoryStore, index: VectorReader, lexicon: VersionedLexicon, scope: Scope, version: object
+    ) -> _Kept:
+        """Read a scope, whole or what has changed, and keep it."""
+        # The version and the state are read first: whatever is committed meanwhile is read again by the next search.
+        before, state = self._scopes.get(scope, _UNKNOWN), lexicon.state(scope)
+        if before.active is not None and before.active.state == state:
+            kept, counted = before._replace(active=before.active.at_version(version)), "unchanged"
+        else:
+            kept = _Kept(_load(index, lexicon, scope, version, state, before.active))
+            counted = "loaded" if before.active is None else "updated"
+        if kept.active is not None:
+            self._forget_erased(state.epoch)
+        self._keep(scope, kept, counted)
+        return kept
 
     def find_result(self, store: MemoryStore, request: SearchRequest) -> Search | None:
         """Return the search of a request if it is kept, and nothing was committed since."""
         with self._lock:
             kept = self._scopes.get(request.scope, _UNKNOWN).active
         found = None if kept is None else kept.find_result(request)
-        if kept is None or found is None or not self.is_current(store, kept):
+        if kept is None or found is None or cast("VersionedLexicon", store.lexicon).version() != kept.version:
             return None
         with self._lock:
             if request.scope in self._scopes:
@@ -163,9 +178,10 @@ class SearchCache:
         """Do the same on the event loop: a thread would take longer than the look-up, which waits for nothing."""
         return self.find_result(store, request)
 
-    def is_current(self, store: MemoryStore, active: ActiveScope) -> bool:
-        """Return True if the store still has the version of a scope."""
-        return cast("VersionedLexicon", store.lexicon).version() == active.version
+    def is_current(self, store: MemoryStore, scope: Scope, active: ActiveScope) -> bool:
+        """Return True if the store still has a scope in the state in which it is kept."""
+        lexicon = cast("VersionedLexicon", store.lexicon)
+        return lexicon.version() == active.version or lexicon.state(scope) == active.state
 
     def _find(self, scope: Scope, version: object) -> _Kept | None:
         """Return a scope that is kept at this version of the store, or that is too large for every version."""
@@ -206,7 +222,7 @@ class SearchCache:
                 return
             for other, kept in list(self._scopes.items()):  # to the half, so that few searches do it
                 if kept.active is not None and kept.records:
-                    self._replace(other, _Kept(kept.active.without_reads(kept.active.version)))
+                    self._replace(other, _Kept(replace(kept.active, items={}, reads={}, results={})))
                 if self._records <= _MAX_RECORDS // 2:
                     break
 
@@ -238,13 +254,13 @@ class SearchCache:
             if scope is None:
                 self._embeddings.clear()
 
-    def _forget_erased(self, position: ChangePosition) -> None:
+    def _forget_erased(self, epoch: str) -> None:
         """Drop all scopes and texts if an erasure, perhaps of another process, has begun a new epoch.
 
         The first search drops them too: this process may have added texts before the erasure.
         """
-        epoch, self._epoch = self._epoch, position.epoch
-        if epoch != self._epoch:
+        before, self._epoch = self._epoch, epoch
+        if before != epoch:
             self.forget(None)
             clear_text_caches()
 
@@ -284,8 +300,8 @@ class ActiveScope:
     """All memories of one scope at one version of the store, by columns in the order of their rows.
 
     Attributes:
-        version: of the store.
-        position: the last change that the columns contain.
+        version: of the store, at which the scope was compared last.
+        state: of the scope; nothing here is older.
         memories: their features, expired memories included.
         previous, following: positions, from 1, of the memories said just before and after; 0 for none, (n,).
         vectors: embeddings, (n, dims).
@@ -294,14 +310,13 @@ class ActiveScope:
         lengths: number of terms of each memory, (n,).
         slots: keys of the slots of each memory, separated by newlines, (n,).
         expiration_dates: ``YYYY-MM-DD`` or None, (n,).
-        items: memories by row that were read at this version.
-        known: results of the reads that every search makes, at this version.
-        reads: results of other reads at this version, see `read_once`.
-        results: searches at this version, with their hits and notes.
+        items: memories by row that were read.
+        reads: results of reads of the graph, see `read_once`.
+        results: searches, with their hits and notes.
     """
 
     version: object
-    position: ChangePosition
+    state: ScopeState
     memories: MemoryColumns
     previous: NDArray[np.int64]
     following: NDArray[np.int64]
@@ -313,31 +328,34 @@ class ActiveScope:
     slots: NDArray[np.object_]
     expiration_dates: NDArray[np.object_]
     items: dict[int, MemoryItem]
-    known: dict[str, Any]
     reads: dict[Hashable, object]
     results: dict[Hashable, tuple[Search, list[Hit], list[str]]]
 
     def find_result(self, request: SearchRequest) -> Search | None:
-        """Return the search of this request at this version, if it is kept."""
+        """Return the search of this request, if it is kept."""
         if request.filter is not None or (kept := self.results.get(request)) is None:  # a filter has no hash
             return None
         search, hits, notes = kept
         return replace(search, hits=list(hits), notes=list(notes))
 
     def keep_result(self, request: SearchRequest, search: Search) -> None:
-        """Keep a search of this version, if not too many are kept."""
-        is_short = len(request.query.text) <= _MAX_QUERY_CHARS
-        if request.filter is None and is_short and len(self.results) < _MAX_RESULTS:
-            self.results[request] = search, list(search.hits), list(search.notes)
+        """Keep a search, and drop the oldest if too many are kept."""
+        if request.filter is not None or len(request.query.text) > _MAX_QUERY_CHARS:
+            return
+        self.results[request] = search, list(search.hits), list(search.notes)
+        for oldest in list(self.results)[:-_MAX_RESULTS]:
+            self.results.pop(oldest, None)
 
     def count_records(self) -> int:
         """Return the number of rows, vectors and hits that reads and results hold."""
         hits = sum(_RESULT_RECORDS + len(hits) for _, hits, _ in list(self.results.values()))
         return hits + sum(len(read) for read in list(self.reads.values()) if isinstance(read, Sized))
 
-    def without_reads(self, version: object) -> ActiveScope:
-        """Return the same memories at a version of the store, with nothing that was read or found."""
-        return replace(self, version=version, items={}, known={}, reads={}, results={})
+    def at_version(self, version: object) -> ActiveScope:
+        """Return the scope at another version of the store, in which nothing of it was changed."""
+        same = copy(self)
+        object.__setattr__(same, "version", version)
+        return same
 
     @property
     def size(self) -> int:
@@ -435,28 +453,34 @@ class ActiveScope:
 
 
 def _load(
-    store: MemoryStore,
     index: VectorReader,
     lexicon: VersionedLexicon,
     scope: Scope,
     version: object,
+    state: ScopeState,
     kept: ActiveScope | None,
 ) -> ActiveScope | None:
-    """Return a scope at a version of the store, read whole or from the changes since; None if it is too large."""
-    # The version and the position are read first: whatever is committed meanwhile is read again by the next search.
-    position = lexicon.position(scope)
-    if kept is not None and kept.position == position:
-        return kept.without_reads(version)
-    if kept is not None and kept.position.epoch != position.epoch:
+    """Return a scope in a state, read whole or from the changes since; None if it is too large."""
+    if kept is not None and kept.state.epoch != state.epoch:
         kept = None
-    changes = lexicon.feature_changes(
-        scope, after=0 if kept is None else kept.position.seq, limit=_MAX_SCOPE_MEMORIES + 1
-    )
-    unchanged = _Content.of(kept, [*changes.removed, *(memory.row for memory in changes.memories)])
+    changes = lexicon.feature_changes(scope, after=0 if kept is None else kept.state.seq, limit=_MAX_SCOPE_MEMORIES + 1)
+    changed_rows = [*changes.removed, *(memory.row for memory in changes.memories)]
+    unchanged = _Content.of(kept, changed_rows)
     if len(changes.memories) + len(unchanged.memories.rows) > _MAX_SCOPE_MEMORIES:
         return None
     content = unchanged.join(changes, index, scope)
-    return None if content is None else content.build(version, position)
+    if content is None:
+        return None
+    active = content.build(version, state)
+    if kept is not None:
+        active.items.update(kept.items.copy())
+        for row in changed_rows:
+            active.items.pop(row, None)
+        # A memory that changed may have been evidence, or have named somebody who was merged.
+        has_additions_only = len(unchanged.memories.rows) == kept.size
+        if has_additions_only and state == kept.state._replace(seq=state.seq, queued=state.queued):
+            active.reads.update(kept.reads.copy())
+    return active
 
 
 class _Content(NamedTuple):
@@ -544,8 +568,8 @@ class _Content(NamedTuple):
             expiration_dates=self.expiration_dates[order],
         )
 
-    def build(self, version: object, position: ChangePosition) -> ActiveScope:
-        """Return the scope at a version, with the neighbors of each memory."""
+    def build(self, version: object, state: ScopeState) -> ActiveScope:
+        """Return the scope in a state, with the neighbors of each memory."""
         import numpy as np
 
         rows, sessions = self.memories.rows, self.memories.sessions
@@ -557,7 +581,7 @@ class _Content(NamedTuple):
         padded = np.concatenate([[0], rows])
         return ActiveScope(
             version=version,
-            position=position,
+            state=state,
             memories=self.memories._replace(previous_rows=padded[previous], next_rows=padded[following]),
             previous=previous,
             following=following,
@@ -569,7 +593,6 @@ class _Content(NamedTuple):
             slots=self.slots,
             expiration_dates=self.expiration_dates,
             items={},
-            known={},
             reads={},
             results={},
         )

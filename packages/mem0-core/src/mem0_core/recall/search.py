@@ -58,6 +58,9 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     if (kept := (yield from find_result(ports, request))) is not None:
         return kept
     active = yield from open_scope(ports, request.scope)
+    if active is not None and ports.cache is not None and (kept := active.find_result(request)) is not None:
+        ports.cache.count("results")  # the store was changed elsewhere
+        return kept
     search = yield from plan_search(ports, request, active)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)

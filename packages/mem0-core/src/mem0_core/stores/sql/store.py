@@ -161,7 +161,7 @@ class SqlStore(SqlVectors):
             write = ChangeWriter(dialect, self._writer, seqs[index], at, False, dims, session, cause)
             row, applied[index] = yield from write.apply(change, targets[index])
             if row is not None:
-                yield from link_messages(dialect, scope, row, applied[index], stored, seqs[index])
+                yield from link_messages(dialect, scope, row, applied[index], stored, seqs[index], cause)
             if row is not None and applied[index].event is not Event.DELETE:
                 rows[index] = row
         replaced = [

@@ -8,6 +8,7 @@ those of other ids. In an encrypted file, a token is ``<prefix of the tenant><ki
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Axis, MemoryItem, Scope
-from mem0_core.interfaces import ChangePosition, FeatureChanges, MemoryFeatures, MemoryFeatureSet, WordKind
+from mem0_core.interfaces import FeatureChanges, MemoryFeatures, MemoryFeatureSet, ScopeState, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, scope_ids, session_number
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
@@ -42,6 +43,18 @@ __all__ = [
 _KIND_PREFIXES: dict[str, str] = {"term": "t", "name": "n", "speaker": "s", "slot": "f"}
 _HAS_MATCH_SQL = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
 _POSTINGS_PER_STATEMENT = 100  # postings read in one statement
+# Each change takes the next number of one sequence. An event alone: feedback changes no text and no vector.
+# Rows of `past` and `jobs` are deleted without a number; new ones have higher rows.
+_STATE_SQL = (
+    "SELECT (SELECT value FROM meta WHERE key = 'epoch'), (SELECT value FROM meta WHERE key = 'space'),"
+    " (SELECT max(seq) FROM memories WHERE {whole}), (SELECT max(seq) FROM tombstones WHERE {whole}),"
+    " (SELECT max(seq) FROM events WHERE {whole}),"
+    " (SELECT count(*) || ' ' || ifnull(max(row), 0) FROM past WHERE {whole}),"
+    " (SELECT count(*) || ' ' || ifnull(max(j.row), 0) FROM jobs AS j JOIN job_messages AS h ON h.job = j.row"
+    " WHERE {whole}),"
+    " (SELECT max(changed) FROM nodes WHERE {where}), (SELECT max(seq) FROM node_tombstones WHERE {where}),"
+    " (SELECT max(changed) FROM edges WHERE {where}), (SELECT max(seq) FROM edge_tombstones WHERE {where})"
+)
 
 
 class SQLiteLexicon:
@@ -97,14 +110,21 @@ class SQLiteLexicon:
                 found, dict(db.execute(_TERMS_SQL, (_to_json_array(beside),)).fetchall()) if beside else {}, {}
             )
 
-    def position(self, scope: Scope) -> ChangePosition:
-        where, values = SQLITE.in_scope(scope.partition_scope)
-        tables = ("memories", "tombstones", "events")  # an event alone: feedback changes no text and no vector
-        last = ", ".join(f"(SELECT max(seq) FROM {table} WHERE {where})" for table in tables)
-        sql = f"SELECT (SELECT value FROM meta WHERE key = 'epoch'), {last}"
+    def state(self, scope: Scope) -> ScopeState:
+        whole, partition = SQLITE.in_scope(scope.partition_scope)
+        where, values = SQLITE.in_scope(scope)
         with self._read() as db:
-            epoch, *seqs = db.execute(sql, values * len(tables)).fetchone()
-        return ChangePosition(epoch, max(seq or 0 for seq in seqs))
+            row = db.execute(_STATE_SQL.format(whole=whole, where=where), (*partition * 5, *values * 4)).fetchone()
+        epoch, space, memories, tombstones, events, past, queued, nodes, gone_nodes, relations, gone_relations = row
+        return ScopeState(
+            epoch,
+            None if space is None else tuple(json.loads(space)),
+            max(memories or 0, tombstones or 0, events or 0),
+            max(nodes or 0, gone_nodes or 0),
+            max(relations or 0, gone_relations or 0),
+            tuple(map(int, past.split())),
+            tuple(map(int, queued.split())),
+        )
 
     def feature_changes(self, scope: Scope, *, after: int, limit: int) -> FeatureChanges:
         where, values = SQLITE.in_scope(scope, "m")

@@ -376,7 +376,13 @@ def event_values(item: MemoryItem, event: EventKind, seq: int, cause: Cause) -> 
 
 
 def link_messages(
-    dialect: Dialect, scope: Scope, memory: int, change: MemoryChange, messages: Sequence[int], seq: int
+    dialect: Dialect,
+    scope: Scope,
+    memory: int,
+    change: MemoryChange,
+    messages: Sequence[int],
+    seq: int,
+    cause: Cause,
 ) -> Steps[None]:
     """Record the messages that a memory came from, or that deleted it. A repetition of its text may raise its trust.
 
@@ -384,6 +390,7 @@ def link_messages(
         change: the change as it took effect.
         messages: rows of the messages of the plan, all in `scope`.
         seq: number of the change.
+        cause: its reason.
     """
     linked = [messages[index] for index in change.message_indexes]
     if change.event is Event.DELETE:
@@ -401,7 +408,10 @@ def link_messages(
         [(trust,)] = yield from fetch_rows(
             f"SELECT min(m.trust) FROM messages AS m WHERE {where}{among}", [*values, *rows]
         )
-        yield from execute("UPDATE memories SET trust = ? WHERE row = ? AND trust < ?", (trust, memory, trust))
+        sql = "UPDATE memories SET trust = ? WHERE row = ? AND trust < ?"
+        if (yield from execute(sql, (trust, memory, trust))) and change.event is Event.NONE:
+            [raised] = yield from dialect.reserve_seqs(1)  # searches that keep the memory read it again
+            yield insert_event(dialect, change.after, Event.UPDATE, raised, cause)
 
 
 def link_endings(

@@ -14,7 +14,7 @@ from typing import Any
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.lineage import SourceLink, TextSupport, assess_texts
-from mem0_core.domain.records import MemoryItem, RetractionEvent, Scope, Trust, same_fact_key
+from mem0_core.domain.records import Event, MemoryItem, RetractionEvent, Scope, Trust, same_fact_key
 from mem0_core.interfaces import RetractionResult
 from mem0_core.stores.sql.changes.memories import (
     Cause,
@@ -211,7 +211,7 @@ class Retraction:
         else:
             self._kept += 1
             yield from self._withdraw_evidence(lineage.row)
-            yield from self._set_trust(lineage.row, lineage.texts[index].trust)
+            yield from self._set_trust(lineage.row, lineage.current, lineage.texts[index].trust)
         gone = [index for index, text in enumerate(lineage.texts) if not text.holds]
         yield from self._erase_past(lineage, gone)
         self._plan_relearning(lineage.texts[index] for index in gone)
@@ -316,9 +316,11 @@ class Retraction:
         causes = {message for (message,) in found}
         return bool(causes) and causes <= self._messages.keys()
 
-    def _set_trust(self, row: int, trust: Trust | None) -> Steps[None]:
-        if trust is not None:
+    def _set_trust(self, row: int, item: MemoryItem, trust: Trust | None) -> Steps[None]:
+        if trust is not None and trust is not item.trust:
             yield from execute("UPDATE memories SET trust = ? WHERE row = ?", (int(trust), row))
+            [seq] = yield from self.dialect.reserve_seqs(1)
+            yield insert_event(self.dialect, item, Event.UPDATE, seq, self._cause)
 
     def _erase_past(self, lineage: _Lineage, indexes: Sequence[int]) -> Steps[None]:
         """Erase earlier texts that do not hold, so that searches of a past day do not return them."""
