@@ -102,14 +102,16 @@ class _Spellings:
     def __init__(self, text: str) -> None:
         self._text = text
         self._is_upper = text == text.upper()
-        found = [(match[0].casefold(), match.start()) for match in _WORD.finditer(text)]
-        self._words = [word for word, _ in found]
-        self._starts = [start for _, start in found]
-        self._positions: dict[str, list[int]] = {}
-        for position, word in enumerate(self._words):
-            places = self._positions.setdefault(word, [])
+        self._words: list[str] = []
+        self._starts: list[int] = []
+        self._positions: dict[str, tuple[int, ...]] = {}  # the garbage collector reads lists again and again
+        for position, match in enumerate(_WORD.finditer(text)):
+            word = match[0].casefold()
+            self._words.append(word)
+            self._starts.append(match.start())
+            places = self._positions.get(word, ())
             if len(places) < MAX_SPELLINGS:
-                places.append(position)
+                self._positions[word] = (*places, position)
 
     def has_end(self, name: str, self_name: str) -> bool:
         """Return True if the text mentions a name, or it is the speaker's."""
