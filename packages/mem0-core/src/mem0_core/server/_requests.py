@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from mem0_core.domain.suggestions import suggest
@@ -138,18 +138,17 @@ async def read_body(receive: Receive, max_bytes: int | None = None) -> bytes:
     return b"".join(parts)
 
 
-def pick(given: Mapping[str, Any], accepted: Iterable[str], ignored: Iterable[str] = ()) -> dict[str, Any]:
+def pick(given: Mapping[str, Any], accepted: Collection[str], ignored: Collection[str] = ()) -> dict[str, Any]:
     """Return the accepted fields of a request that are not null.
 
     Raises:
         HttpError: 400, if there are other fields than those and the ids.
     """
-    accepted = tuple(accepted)
-    if unknown := set(given) - {*accepted, *ignored, *_AXES}:
+    if unknown := [name for name in given if name not in accepted and name not in ignored and name not in _AXES]:
         first = min(unknown)[:MAX_SHOWN_CHARS]
         hint = suggest(first, sorted({*accepted, *_AXES}))
         raise HttpError(400, f"unknown fields: {', '.join(sorted(unknown))}{hint}; rename {first!r}, or leave it out")
-    return {name: given[name] for name in accepted if given.get(name) is not None}
+    return {name: value for name, value in given.items() if value is not None and name in accepted}
 
 
 def read_number(given: Mapping[str, str], name: str) -> int | None:
