@@ -48,3 +48,11 @@ def test_a_cleared_cache_calls_the_function_again() -> None:
     clear_text_caches()
     cached("Bergen")
     assert calls == ["Bergen", "Bergen"]
+
+
+def test_a_text_above_the_limit_is_not_kept() -> None:
+    calls: list[str] = []
+    cached = text_cache(8, max_chars=6)(calls.append)
+    for text in ("Bergen", "Bergen", "Trondheim", "Trondheim"):
+        cached(text)
+    assert calls == ["Bergen", "Trondheim", "Trondheim"]

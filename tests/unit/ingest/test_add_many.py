@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,8 @@ from mem0_core import (
     ScopeError,
 )
 from mem0_core.flow import StepRecord
+from mem0_core.language._grammar import Grammar
+from mem0_core.language._tokens import TokenizedText
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from tests.support import MODES, MemoryDriver, Mode, open_memory, result_texts
 from tests.unit.interchange import import_process as import_nursery
@@ -175,6 +178,21 @@ def test_the_rules_read_a_whole_chunk_at_once(tmp_path: Path) -> None:
         assert len(memory.relations(user_id="u")) == 4
     names = [step.call.name.rpartition(".")[2] for step in seen]
     assert (names.count("commit"), names.count("embed")) == (1, 2)
+
+
+def test_each_text_of_a_chunk_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"My friend Ann moved to Oslo, and house {number} is hers." for number in range(200)]
+    read: Counter[str] = Counter()
+
+    class CountedText(TokenizedText):
+        def __init__(self, text: str, grammar: Grammar) -> None:
+            read[text] += 1
+            super().__init__(text, grammar)
+
+    monkeypatch.setattr("mem0_core.language._tokens.TokenizedText", CountedText)
+    with Memory({"path": tmp_path}, embedder=HashEmbedder()) as memory:
+        memory.add_many(texts, user_id="maya", chunk=len(texts))
+    assert {text: read[text] for text in texts} == dict.fromkeys(texts, 1)
 
 
 def test_with_a_model_nothing_is_asked_and_no_relation_is_read(memory: MemoryDriver) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
@@ -20,14 +20,25 @@ _caches: WeakSet[_lru_cache_wrapper[Any]] = WeakSet()
 _lock = SignalSafeLock()  # a tokenizer that another thread loads adds a cache
 
 
-def text_cache(maxsize: int) -> Callable[[Callable[..., _T]], _lru_cache_wrapper[_T]]:
-    """Decorate a function of texts as `functools.lru_cache` does; `clear_text_caches` clears its cache."""
+def text_cache(maxsize: int, *, max_chars: int | None = None) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
+    """Decorate a function of texts as `functools.lru_cache` does; `clear_text_caches` clears its cache.
 
-    def decorate(function: Callable[..., _T]) -> _lru_cache_wrapper[_T]:
+    Args:
+        max_chars: characters of the first argument from which nothing is cached; None for no limit.
+    """
+
+    def decorate(function: Callable[..., _T]) -> Callable[..., _T]:
         cached = lru_cache(maxsize)(function)
         with _lock:
             _caches.add(cached)
-        return cached
+        if max_chars is None:
+            return cached
+
+        @wraps(function)
+        def cached_if_short(text: str, *args: Any, **kwargs: Any) -> _T:
+            return (cached if len(text) <= max_chars else function)(text, *args, **kwargs)
+
+        return cached_if_short
 
     return decorate
 

@@ -353,6 +353,8 @@ def _order_changes(changes: Sequence[MemoryChange]) -> list[MemoryChange]:
     texts stay as they are.
     """
     waiting = list(changes)
+    if all(change.before is None for change in waiting):
+        return waiting
     ordered: list[MemoryChange] = []
     while waiting:
         old_texts = {_text_key(change, change.before): place for place, change in enumerate(waiting) if change.before}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 
 from mem0_core.domain.records import Message
 from mem0_core.language.messages import SPEAKER_ROLES
@@ -36,9 +37,15 @@ class SourceFinder:
         self._indexes = tuple(sorted(spoken, key=lambda index: messages[index].role != role))
         self._spoken = tuple(spoken)
         self._texts = {index: f"{messages[index].name or ''} {messages[index].content}" for index in spoken}
-        self._terms = {index: frozenset(extract_terms(text)) for index, text in self._texts.items()}
-        self._frequency = Counter(term for terms in self._terms.values() for term in terms)
         self._fallback = tuple(index for index in spoken if messages[index].role == role)[-1:] or self._spoken[-1:]
+
+    @cached_property
+    def _terms(self) -> dict[int, frozenset[str]]:
+        return {index: frozenset(extract_terms(text)) for index, text in self._texts.items()}
+
+    @cached_property
+    def _frequency(self) -> Counter[str]:
+        return Counter(term for terms in self._terms.values() for term in terms)
 
     def find_sources(self, text: str, named: Sequence[int] = ()) -> tuple[int, ...]:
         """Return the indexes of the messages that a text came from, in their order.

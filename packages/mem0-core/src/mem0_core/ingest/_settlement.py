@@ -73,13 +73,13 @@ def settle_facts(
         assigned = _assign_facts([operations[place] for place in sorted(allowed)], facts, memories)
     named = {operation.memory_id for operation in assigned}
     settled = {index for operation in assigned for index in operation.facts}
-    known = {same_fact_key(text): (text, id) for id, text in memories.items() if id not in named}
-    for index in range(len(facts)):
-        if index not in settled and (found := known.get(same_fact_key(facts[index]))):
-            assigned.append(Operation(Event.NONE, *found, facts=(index,)))
-            settled.add(index)
-    unsettled = tuple(index for index in range(len(facts)) if index not in settled)
-    return Settlement(tuple(assigned), unsettled, skipped)
+    unsettled = [index for index in range(len(facts)) if index not in settled]
+    if unsettled:
+        known = {same_fact_key(text): (text, id) for id, text in memories.items() if id not in named}
+        repeated = {index: known[key] for index in unsettled if (key := same_fact_key(facts[index])) in known}
+        assigned += [Operation(Event.NONE, *found, facts=(index,)) for index, found in repeated.items()]
+        unsettled = [index for index in unsettled if index not in repeated]
+    return Settlement(tuple(assigned), tuple(unsettled), skipped)
 
 
 # --- assignment --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.language.naming import NAME, NICKNAME
 
 __all__ = ["Introduction", "read_introductions"]
@@ -104,6 +105,7 @@ _ABBREVIATED = frozenset({"dr.", "mr.", "mrs.", "ms.", "st.", "prof."})
 _ENDINGS_OF_PEOPLES = ("ish", "ese")
 
 
+@text_cache(1_024, max_chars=_MAX_TEXT_CHARS)  # read for conflicts, for relations and for the names of the speaker
 def read_introductions(text: str) -> tuple[Introduction, ...]:
     """Return the names that the speaker of a text goes by, in the order of the text."""
     return tuple(_iter_introductions(_QUOTATION.sub('""', text[:_MAX_TEXT_CHARS])))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from mem0_core._system.records import dataclass
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.bounds import MAX_NAMES, MAX_RELATIONS, MAX_RULE_TEXT_CHARS, MAX_STATEMENTS
 from mem0_core.domain.records import Entity, Triplet
 from mem0_core.language._reader import Statement
@@ -20,6 +21,8 @@ from mem0_core.language.statements import read_all_statements
 
 __all__ = ["EndedRelation", "RuleExtraction", "entities", "extract_by_rules"]
 
+_CACHED_TEXTS = 1_024  # an import reads each text of a chunk for conflicts, for relations and for the word index
+_MAX_CACHED_CHARS = 4_000
 _NAMING = re.compile(r"[^\x00-\x40\x5b-\x7f]|\"")  # a capital, a quotation mark, any other alphabet
 _TYPES = {"person": "person", "place": "place", "organization": "organization", "animal": "animal"}
 
@@ -52,6 +55,7 @@ class RuleExtraction:
     is_cut: bool = False
 
 
+@text_cache(_CACHED_TEXTS, max_chars=_MAX_CACHED_CHARS)
 def entities(text: str) -> tuple[Entity, ...]:
     """Return the entities that a text names: quoted, then capitalized spans.
 
@@ -64,6 +68,7 @@ def entities(text: str) -> tuple[Entity, ...]:
     return tuple(islice(_Extraction(text, "").names(), MAX_NAMES))
 
 
+@text_cache(_CACHED_TEXTS, max_chars=_MAX_CACHED_CHARS)
 def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
     """Return the entities of a text and its plain statements, see `domain.bounds` for their number.
 
@@ -72,7 +77,7 @@ def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
     """
     extraction = _Extraction(text[:MAX_RULE_TEXT_CHARS], speaker.strip())
     extraction.read()
-    found = {entity.name.casefold(): entity for entity in islice(extraction.names(), MAX_NAMES)}
+    found = {entity.name.casefold(): entity for entity in entities(text)}
     said = [each for of_one in extraction.said.values() for each in of_one.values()]
     of_relatives = tuple(each for each in said if each.source.startswith("my "))[:MAX_RELATIONS]
     said = [each for each in said if not each.source.startswith("my ")]

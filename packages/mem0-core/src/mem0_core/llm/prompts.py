@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 from mem0_core._system.records import dataclass
@@ -151,9 +152,8 @@ def facts_messages(
         by_message: ask for the messages of each fact: ``{"facts": [{"fact": "...", "messages": [0]}, ...]}``. A custom
             prompt decides by itself.
     """
-    default = _AGENT_FACTS if for_agent else _USER_FACTS
-    if by_message:
-        default = _request_sources(default, _AGENT_SOURCES if for_agent else _USER_SOURCES)
+    plain = _AGENT_FACTS if for_agent else _USER_FACTS
+    default = _request_sources(for_agent) if by_message else plain
     system = default.replace("{today}", today) if custom is None else custom
     if context.parts:
         system = f"{system.rstrip()}\n\n{_CONTEXT}"
@@ -161,12 +161,10 @@ def facts_messages(
     return _request(_add_instructions(system, instructions), _join_labelled({**parts, "Input": transcript}))
 
 
-def _request_sources(prompt: str, sources: Sequence[Sequence[int]]) -> str:
-    """Return a prompt for facts whose form and examples name the messages of each fact.
-
-    Args:
-        sources: for each fact of the examples, in their order, its messages.
-    """
+@cache
+def _request_sources(for_agent: bool) -> str:
+    """Return the default prompt for facts, whose form and examples name the messages of each fact."""
+    prompt, sources = (_AGENT_FACTS, _AGENT_SOURCES) if for_agent else (_USER_FACTS, _USER_SOURCES)
     remaining = iter(sources)
     lines = []
     for line in prompt.replace(_FACTS_FORM, _SOURCED_FACTS_FORM).splitlines():
@@ -214,6 +212,7 @@ def operations_messages(
     return _request(f"{guidance.rstrip()}\n\n{_UPDATE_DATA}\n\n{form}", encode_data(data))
 
 
+@cache
 def _update_guidance(by_tools: bool) -> str:
     examples = (f"{data}\n{called if by_tools else listed}" for data, listed, called in _UPDATE_EXAMPLES)
     return "\n\n".join([_UPDATE_RULES, "Examples:", *examples])
@@ -399,6 +398,7 @@ Input:
 user: Soy alérgica a las nueces.
 {"facts": ["Es alérgica a las nueces"]}"""
 
+# For each fact of the examples, in their order, its messages.
 _USER_SOURCES = [[0], [0], [0], [0], [0], [1], [0], [0]]
 
 # Statements of the user *about* the assistant are no evidence (and an easy way to plant a false memory), so these facts
