@@ -19,7 +19,7 @@ from mem0_core import Memory
 from mem0_core._system.files import find_abandoned
 from mem0_core._system.text_caches import text_cache
 from mem0_core.admin._fingerprints import FingerprintBuilder, Fingerprints
-from mem0_core.errors import InputError, ScopeError
+from mem0_core.errors import InputError, ScopeError, StoreError
 from mem0_core.recall import cache as search_cache
 from tests.support import MODES, MemoryDriver, Mode, open_memory, result_texts
 
@@ -249,6 +249,23 @@ def test_a_killed_erasure_is_resumed(tmp_path: Path, boundary: str, monkeypatch:
     assert residue(tmp_path) == []
     with sqlite3.connect(tmp_path / "memory.db") as db:
         assert not db.execute("SELECT 1 FROM meta WHERE key LIKE 'registry:erasure:%'").fetchall()
+
+
+def test_a_failed_erasure_says_that_it_was_begun_and_a_repeat_finishes_it(
+    tmp_path: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise StoreError("cannot write to the server: connection lost; nothing is written") from OSError("lost")
+
+    with open_memory(tmp_path) as memory:
+        fill(memory)
+        driver = MemoryDriver(memory, mode)
+        monkeypatch.setattr(memory.store, "erase_scope", fail)
+        with pytest.raises(StoreError, match=r"^the erasure was begun, and is not finished: lost; repeat the call"):
+            driver.erase(user_id="alice", reason=REASON)
+        monkeypatch.undo()
+        assert driver.erase(user_id="alice", reason=REASON)["complete"]
+        assert memory.get_all(user_id="alice")["results"] == []
 
 
 def test_fingerprints_find_windows_at_any_offset(tmp_path: Path) -> None:

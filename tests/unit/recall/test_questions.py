@@ -116,6 +116,46 @@ def test_a_question_for_an_amount_wants_a_number(memory: MemoryDriver) -> None:
     assert "90,000" in result_texts(memory.search(query, user_id="u", allow_no_answer=True))[0]
 
 
+@pytest.mark.parametrize(
+    "query", ["How much did the flat by the river cost?", "What did we pay for the flat by the river?"]
+)
+def test_a_date_and_a_number_of_something_else_are_no_amount(memory: MemoryDriver, query: str) -> None:
+    tell(
+        memory,
+        ("2021-01-01", "The flat by the river was sold to us on 1 November 2020"),
+        ("2021-01-02", "Bus 11 takes 40 minutes"),
+    )
+    assert result_texts(memory.search(query, user_id="u", allow_no_answer=True)) == []
+
+
+def test_what_was_paid_for_is_no_amount(memory: MemoryDriver) -> None:
+    tell(memory, ("2021-01-01", "We did pay the man for the roof"))
+    found = memory.search("What did we pay the man for?", user_id="u", allow_no_answer=True)
+    assert len(found["results"]) == 1
+
+
+def test_the_reason_of_a_missing_memory_is_that_of_the_search(memory: MemoryDriver) -> None:
+    tell(memory, ("2021-01-01", "The flat by the river was sold to us at last"))
+    query = "How much did the flat by the river cost?"
+    (flat,) = memory.get_all(user_id="u")["results"]
+    why = memory.explain_missing(query, flat["id"], user_id="u", allow_no_answer=True)
+    note = memory.search(query, user_id="u", allow_no_answer=True)["note"]
+    assert why["reason"] == "no_answer"
+    assert why["detail"] == f"there is {note}"
+
+
+def test_a_question_about_oneself_needs_less_than_one_about_anything(memory: MemoryDriver) -> None:
+    tell(memory, ("2021-01-01", "On Sundays there are crosswords, and then some more crosswords, until it is dark"))
+
+    def found(query: str) -> list[str]:
+        return result_texts(memory.search(query, user_id="u", allow_no_answer=True, recipe={"gate": gate}))
+
+    best = memory.search("Why some crosswords on my mind", user_id="u")["results"][0]["score"]
+    gate = best / 0.85  # between the two shares of it
+    assert found("Why some crosswords on my mind") != []
+    assert found("Why some crosswords on the mind") == []
+
+
 def test_advice_need_not_repeat_the_words_of_the_question(memory: MemoryDriver) -> None:
     advice = "Write one paragraph by noon, then walk; nights are for the tired"
     memory.add(

@@ -365,7 +365,7 @@ def test_what_became_of_a_memory_is_told(memory: MemoryDriver) -> None:
     assert why(memory, query, dentist, filters={"kind": "letter"})["reason"] == "filtered"
     assert why(memory, query, dentist, as_of="2020-01-01")["reason"] == "not_said_yet"
     assert why(memory, query, dentist, threshold=0.99)["reason"] == "below_threshold"
-    assert why(memory, "quantum chromodynamics", dentist, allow_no_answer=True, limit=200)["reason"] == "below_gate"
+    assert why(memory, "quantum chromodynamics", dentist, allow_no_answer=True, limit=200)["reason"] == "no_answer"
     low = why(memory, "note 7 of 951 things", dentist, limit=1)
     assert low["reason"] in ("below_limit", "not_in_pool")
     assert low["ranks"]["dense"] > 1

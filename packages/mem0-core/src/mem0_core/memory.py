@@ -486,7 +486,7 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         Returns:
             ``reason``: found, unknown (of another user too), deleted, other_scope (another agent or run),
             not_said_yet (at the time `as_of`), expired, filtered, not_in_pool, below_limit, below_threshold,
-            below_gate or lost_at_rerank; ``detail``, the reason as a sentence; ``rank`` among the scored candidates,
+            no_answer or lost_at_rerank; ``detail``, the reason as a sentence; ``rank`` among the scored candidates,
             and ``ranks`` in each source; ``score`` and ``signals``.
         """
         flow = self._explain_missing_flow(

@@ -122,7 +122,13 @@ def erase_subject(
     erasure = next((one for one in begun if one.scope == scope), None)
     if erasure is None:
         erasure = yield from do(_begin, maintenance, scope, reason)
-    return (yield from _finish(ports, erasure, folder, list(files)))
+    try:
+        return (yield from _finish(ports, erasure, folder, list(files)))
+    except StoreError as error:
+        raise StoreError(
+            f"the erasure was begun, and is not finished: {error.__cause__ or error}; repeat the call to finish it, or"
+            " open the store again"
+        ) from error
 
 
 def resume_erasures(ports: Ports, *, folder: Path, files: Iterable[Path]) -> Flow[int]:

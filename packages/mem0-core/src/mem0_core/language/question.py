@@ -37,7 +37,15 @@ _QUANTITIES = frozenset(
     ["half", "twice", "once", "dozen", "couple", "hundred", "thousand", "million", "billion", "zero", "nothing", "free"]
 )
 _MAX_KIN_READINGS = 6
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?\b\.?"
+_DATE = re.compile(
+    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? (?:19|20)\d\d\b)?"
+    r"|\b(?:in|since|by|until|early|mid|late|spring|summer|autumn|fall|winter)[ -](?:19|20)\d\d\b"
+    r"(?! ?(?:[€$£%]|euro|dollar|pound))",
+    re.IGNORECASE,
+)
 _AMOUNTS = frozenset({"tall", "high", "heavy", "wide", "deep", "old"})
+_PAID = frozenset({"cost", "pay", "earn", "weigh"})
 _PRICES = frozenset({"cost", "pay", "paid", "spend", "spent", "earn", "weigh", "owe", "charge"})
 
 
@@ -131,7 +139,8 @@ def compile_question(
 
 
 def names_amount(text: str) -> bool:
-    """Return True if a text names a number, in figures or in English words."""
+    """Return True if a text names a number, in figures or in English words, other than that of a date."""
+    text = _DATE.sub(" ", text)
     return any(char.isnumeric() for char in text) or not _number_words().isdisjoint(_WORDS.findall(text.lower()))
 
 
@@ -172,10 +181,13 @@ def _asks_identity(tokens: Sequence[Token]) -> bool:
 
 
 def _asks_amount(tokens: Sequence[Token]) -> bool:
-    if len(tokens) < 2 or tokens[0].low != "how":
+    if len(tokens) < 2:
         return False
-    is_price = tokens[1].low == "much" and any(token.low in _PRICES for token in tokens)
-    return is_price or tokens[1].low in _AMOUNTS
+    lows = [token.low for token in tokens]
+    if lows[0] == "what" and lows[1] in LISTS["aux"]:
+        return not _PAID.isdisjoint(lows) and lows[-1] not in LISTS["prepositions"]  # "What did we pay the man for?"
+    is_price = lows[1] == "much" and not _PRICES.isdisjoint(lows)
+    return lows[0] == "how" and (is_price or lows[1] in _AMOUNTS)
 
 
 def _asks_state(tokens: Sequence[Token]) -> bool:

@@ -14,7 +14,7 @@ from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall._timeline import Period, is_same_value
-from mem0_core.recall.search import recall
+from mem0_core.recall.search import find_gate, recall
 from mem0_core.recall.validity import SlotAnswer
 
 if TYPE_CHECKING:
@@ -169,6 +169,6 @@ def _answer_from_hits(search: Search, slot: SlotAnswer | None) -> Answer:
     if slot is not None:
         families = " or ".join(name.replace("_", " ") for name in slot.families)
         return Answer(False, nearest=best, note=f"no memory is about {families} of that subject")
-    if best.score < search.request.recipe.gate:
+    if best.score < find_gate(search.request):
         return Answer(False, nearest=best, note="no memory is near enough to the question")
     return Answer(True, confidence=min(_SIMILAR, best.score), hits=[best], note="the best memory; no value was read")

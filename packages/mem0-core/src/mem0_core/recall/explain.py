@@ -16,7 +16,14 @@ from mem0_core.domain.records import Event, Hit, MemoryItem, Scope, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.recall._ranking import rank_rows_by_words
-from mem0_core.recall.search import Search, SearchRequest, plan_search, rank_hits, retrieve_ranked
+from mem0_core.recall.search import (
+    Search,
+    SearchRequest,
+    explain_no_answer,
+    plan_search,
+    rank_hits,
+    retrieve_ranked,
+)
 
 __all__ = ["MissingReason", "SearchDiagnosis", "explain_missing"]
 
@@ -31,7 +38,7 @@ MissingReason = Literal[
     "not_in_pool",
     "below_limit",
     "below_threshold",
-    "below_gate",
+    "no_answer",
     "lost_at_rerank",
 ]
 
@@ -84,7 +91,7 @@ def explain_missing(ports: Ports, request: SearchRequest, memory_id: str) -> Flo
         return excluded
     ranks = yield from _compute_source_ranks(ports, search, row)
     if rank is not None:
-        return replace(_diagnose_hit(request, hits, rank), ranks=ranks)
+        return replace(_diagnose_hit(search, hits, rank), ranks=ranks)
     return replace((yield from _diagnose_unranked(ports, search, row, hits)), ranks=ranks)
 
 
@@ -124,13 +131,12 @@ def _diagnose_excluded(search: Search, item: MemoryItem, row: int) -> SearchDiag
     return SearchDiagnosis("not_said_yet", f"it did not have its present text on {day}")
 
 
-def _diagnose_hit(request: SearchRequest, hits: list[Hit], rank: int) -> SearchDiagnosis:
+def _diagnose_hit(search: Search, hits: list[Hit], rank: int) -> SearchDiagnosis:
     """Diagnose a memory that was among the best hits."""
-    hit, best = hits[rank - 1], hits[0].score
+    request, hit = search.request, hits[rank - 1]
     found = SearchDiagnosis("found", f"it is result {rank}", rank, {}, hit.score, hit.signals, hit.weights)
-    if request.allow_no_answer and best < request.recipe.gate:
-        why = f"the best hit scores {best:.3f}, below the gate of {request.recipe.gate:g}: there is no answer"
-        return replace(found, reason="below_gate", detail=why)
+    if request.allow_no_answer and (why := explain_no_answer(search, hits)):
+        return replace(found, reason="no_answer", detail=f"there is no answer: {why}")
     if hit.score < request.min_score:
         why = f"it scores {hit.score:.3f}, below the threshold of {request.min_score:g}"
         return replace(found, reason="below_threshold", detail=why)
