@@ -19,7 +19,7 @@ from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.keys import KeyProvider
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.sql.changes.memories import Cause, insert_event, record_change
-from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, insert_sql
+from mem0_core.stores.sql.engine.steps import Steps, execute, insert_sql
 from mem0_core.stores.sql.graph.reader import SqlGraph
 from mem0_core.stores.sql.queue import SqlJobQueue
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, scope_ids, session_number
@@ -207,17 +207,18 @@ class _SQLiteMemoryWriter:
     def insert(
         self, item: MemoryItem, vector: Any, seq: int, session: int, cause: Cause, event: HistoryEvent = Event.ADD
     ) -> Steps[int | None]:
-        inserted = yield from fetch_rows(
-            insert_sql("memories", f"{CONTENT_COLUMNS}, same, valid_from", "ON CONFLICT DO NOTHING RETURNING row"),
+        # RETURNING would open a savepoint, at which FTS5 writes the words of the memory before as a segment of its own.
+        inserted = self._db.writer.execute(
+            insert_sql("memories", f"{CONTENT_COLUMNS}, same, valid_from", "ON CONFLICT DO NOTHING"),
             (
                 *content_values(item, SQLITE.to_json, seq),
                 same_fact_key(item.text, item.actor_id),
                 item.created_at,
             ),
         )
-        if not inserted:
+        row = inserted.lastrowid
+        if not inserted.rowcount or row is None:
             return None
-        row: int = inserted[0][0]
         yield from execute("INSERT INTO vectors VALUES (?, ?)", (row, vector))
         yield from self.write_words(row, item, session_number(*scope_ids(item.scope), session))
         feed = insert_event(SQLITE, item, event, seq, cause)
