@@ -149,6 +149,9 @@ class Recipe:
     rerank_pool: int = 20
     rerank_weight: float = RERANK_WEIGHT
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # each search keeps its result by its recipe
+
     def __post_init__(self) -> None:
         if not self.sources or not set(self.sources) <= {"dense", "lexical", "graph"}:
             raise ConfigError(f"recipe {self.name!r}: sources are dense, lexical and graph, not {self.sources!r}")

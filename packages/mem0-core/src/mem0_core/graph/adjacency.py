@@ -123,7 +123,7 @@ class _TextNumbers:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Adjacency:
     """Relations of a scope at one position of the store, ended ones included; edges are numbered from 0.
 
@@ -290,6 +290,13 @@ class Adjacency:
             np.concatenate((self.destination[leaving], self.source[entering])),
             np.arange(len(leaving) + len(entering)) < len(leaving),
         )
+
+    def has_edge(self, vertex: int, mask: Bools) -> bool:
+        """Return True if a vertex has an edge that is in `mask`."""
+        tail = slice(self._sorted_count, None)
+        is_new = (self.source[tail] == vertex) | (self.destination[tail] == vertex)
+        sorted_edges = (self._leaving.of(vertex), self._entering.of(vertex))
+        return any(mask[edges].any() for edges in sorted_edges) or bool((is_new & mask[tail]).any())
 
     def degrees(self, vertices: Ints) -> Ints:
         """Return the number of edges of each vertex, ended ones included, without the newest."""

@@ -250,6 +250,8 @@ class Walk:
             depth: maximum number of steps; a depth above the number of terms allows steps between them.
         """
         self._dead_ends.clear()
+        if not any(self.adjacency.has_edge(vertex, self._valid) for vertex in starts):
+            return []  # as in most graphs, for a time that a question names
         self._limit = limit
         spares = 0 if depth is None else depth - len(self._fits)
         min_costs = self._compute_min_costs()

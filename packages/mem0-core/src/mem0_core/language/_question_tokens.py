@@ -96,10 +96,10 @@ def is_name(token: Token, *, opens: bool = False) -> bool:
 def _choose_sentence(text: str) -> list[Token]:
     sentences: list[list[Token]] = [[]]
     asked: list[Token] | None = None
-    last_end = 0
+    last_end, has_lines = 0, "\n" in text
     for match in _TOKEN.finditer(text):
         kind, word = match.lastgroup or "", match.group()
-        if "\n" in text[last_end : match.start()] and sentences[-1]:
+        if has_lines and "\n" in text[last_end : match.start()] and sentences[-1]:
             sentences.append([])
         last_end = match.end()
         sentence = sentences[-1]
@@ -145,9 +145,9 @@ def correct_slips(tokens: Sequence[Token]) -> list[Token]:
     found: list[Token] = []
     for index, token in enumerate(tokens):
         before = found[-1] if found else None
-        if token.kind == "word" and token.low.isalpha() and not _may_be_name(tokens, index, before):
+        if token.kind == "word" and token.low.isalpha():
             word = _correct_in_place(token.low, before)
-            if word != token.low:
+            if word != token.low and not _may_be_name(tokens, index, before):
                 token = Token("word", word, word, token.at)
         found.append(token)
     return found
@@ -244,6 +244,8 @@ _HAVING = {"have": "do", "has": "does"}
 
 def _replace_phrases(tokens: Sequence[Token], phrases: Replacements) -> list[Token]:
     """Replace phrases by the words that the grammar knows."""
+    if phrases.keys().isdisjoint([token.low for token in tokens]):
+        return list(tokens)
     found: list[Token] = []
     index = 0
     while index < len(tokens):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from mem0_core.domain.records import Relation, Scope
 from mem0_core.flow import Flow, do
@@ -22,6 +22,7 @@ __all__ = ["find_near_names", "find_near_relations", "load_relations"]
 
 _ROUNDING = 0.01  # more than a cosine differs between the store and an index in half precision
 _MAX_KEPT_VECTORS = 512  # of the nodes or the relations of a scope
+_MAX_KEPT_NAMES = 64  # of a scope, with the nodes near them
 
 
 def find_near_relations(
@@ -57,14 +58,23 @@ def find_near_names(
     as_of: str | None,
     active: ActiveScope | None,
 ) -> Flow[list[GraphNeighborhood]]:
-    """Return the nodes near each of some names, with their relations; nothing if none of them has any.
+    """Return the nodes near each of some names, with their relations.
 
     Args:
         active: as for `find_near_relations`.
     """
     kept = _get_kept(graph, active)
-    key = ("near", limit, as_of, *names)
-    return (yield from read_once(kept, key, lambda: _search_names(ports, graph, scope, names, limit, as_of, kept)))
+    known: dict[str, GraphNeighborhood] = {}
+    if kept is not None:  # each name by itself: the queries of a scope name the same people in many combinations
+        known = cast("dict[str, GraphNeighborhood]", kept.reads.setdefault(("near", limit, as_of), {}))
+    near = {name: known[name] for name in names if name in known}
+    if missing := [name for name in names if name not in near]:
+        found = yield from _search_names(ports, graph, scope, missing, limit, as_of, kept)
+        near.update(zip(missing, found, strict=True))
+        known.update(near)
+        for oldest in list(known)[:-_MAX_KEPT_NAMES]:
+            known.pop(oldest, None)
+    return [near[name] for name in names]
 
 
 def load_relations(
@@ -98,7 +108,7 @@ def _search_names(
     threshold = graph.options.threshold
     vectors = yield from _embed_names(ports, names)
     if not (yield from _may_be_near(ports, "nodes", scope, vectors, threshold, kept)):
-        return []
+        return [GraphNeighborhood([], []) for _ in names]
     return (yield from search_neighborhoods(graph, scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
 
 

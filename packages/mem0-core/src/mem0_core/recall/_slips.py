@@ -7,10 +7,11 @@ with a capital are left alone, as they may be names, and so are queries in other
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mem0_core.flow import Flow, do
-from mem0_core.interfaces import Ports, WordList
+from mem0_core.interfaces import Ports
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.language.slips import (
     correct_by_grammar,
@@ -41,10 +42,12 @@ def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: Active
     if len(words) > _MAX_WORDS:
         return query
     corrected: dict[int, str] = {}
-    for match in words:
+    # Not by `isinstance`: the test of a protocol takes as long as the rest.
+    has_word: Callable[[str], bool] | None = getattr(ports.embedder, "has_word", None)
+    for match in words if has_word is not None else words[:1]:
         word = match.group()
         near = correct_opening(word) if match.start() == words[0].start() else None
-        if near is None and _is_unknown(ports, word, active):
+        if near is None and has_word is not None and _is_unknown(word, active, has_word):
             near = correct_by_grammar(word) or (yield from _find_in_scope(ports, word, scope, active))
         if near is not None:
             corrected[match.start()] = near
@@ -53,13 +56,13 @@ def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: Active
     return query.with_text(_WORD.sub(lambda match: corrected.get(match.start(), match.group()), query.text))
 
 
-def _is_unknown(ports: Ports, word: str, active: ActiveScope | None) -> bool:
+def _is_unknown(word: str, active: ActiveScope | None, has_word: Callable[[str], bool]) -> bool:
     """Return True if a word is none that the questions, the memories or the embedder know."""
     if is_question_word(word) or not (terms := extract_terms(word)):
         return False
     if active is not None and active.find_term(terms[0]) is not None:
         return False
-    return isinstance(ports.embedder, WordList) and not ports.embedder.has_word(word)
+    return not has_word(word)
 
 
 def _find_in_scope(ports: Ports, word: str, scope: Scope, active: ActiveScope | None) -> Flow[str | None]:
