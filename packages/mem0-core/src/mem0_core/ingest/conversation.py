@@ -53,11 +53,8 @@ def schedule_summary(ports: Ports, request: AddRequest) -> Flow[bool]:
     """Enqueue a summary job if enough messages followed the last summary; return True if it was enqueued."""
     if ports.chat is None or not request.summary_every:
         return False
-    log = ports.store.message_log
-    summary = yield from do(log.latest_summary, request.scope)
-    after = summary.last_message_row if summary else 0
     limit = request.summary_every
-    if (yield from do(log.count_messages_since, request.scope, after, limit=limit)) < limit:
+    if (yield from do(ports.store.message_log.count_unsummarized, request.scope, limit=limit)) < limit:
         return False
     yield from do(ports.store.jobs.enqueue, request.scope, "summary", at=request.at)
     return True

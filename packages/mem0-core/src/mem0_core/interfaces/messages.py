@@ -42,8 +42,8 @@ class MessageLog(Protocol):
         """Return the first `limit` messages of exactly this scope after a row."""
         ...
 
-    def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> int:
-        """Count the messages of exactly this scope after a row, up to `limit`."""
+    def count_unsummarized(self, scope: Scope, *, limit: int) -> int:
+        """Count the messages of exactly this scope since its last summary, up to `limit`."""
         ...
 
     def are_stored(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:

@@ -606,7 +606,7 @@ class _NoMessages:
     def messages_since(self, scope: Scope, row: int, *, limit: int) -> list[Message]:
         return []
 
-    def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> int:
+    def count_unsummarized(self, scope: Scope, *, limit: int) -> int:
         return 0
 
     def are_stored(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:

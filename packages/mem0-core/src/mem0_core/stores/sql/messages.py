@@ -65,11 +65,15 @@ class SqlMessageLog(StepMethods):
         return [message_from_row(each, self._dialect) for each in found]
 
     @read_method
-    def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> Steps[int]:
+    def count_unsummarized(self, scope: Scope, *, limit: int) -> Steps[int]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope, "m")
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM messages AS m WHERE {where} AND m.row > ? LIMIT ?) AS counted"
-        [(count,)] = yield from fetch_rows(sql, (*values, row, limit))
+        of_summaries, summary_values = self._dialect.in_exact_scope(scope, "s")
+        last = f"(SELECT upto FROM summaries AS s WHERE {of_summaries} ORDER BY s.row DESC LIMIT 1)"
+        since = f"SELECT 1 FROM messages AS m WHERE {where} AND m.row > coalesce({last}, 0) LIMIT ?"
+        [(count,)] = yield from fetch_rows(
+            f"SELECT count(*) FROM ({since}) AS counted", (*values, *summary_values, limit)
+        )
         return int(count)
 
     @read_method
