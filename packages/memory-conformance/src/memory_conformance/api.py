@@ -74,6 +74,8 @@ class System:
     capabilities: frozenset[str] = frozenset()
     lacks: frozenset[str] = frozenset()
     """Verbs that this class overrides and the store lacks, for example without an optional package."""
+    is_remote: bool = False
+    """True if the store works in another process, where the kit counts neither calls nor bytes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -95,12 +95,12 @@ def _to_json(value: Any) -> str:
 def _run(options: argparse.Namespace) -> Any:
     if options.is_standalone:
         return options.act(options)
-    from mem0_core.cli._logs import log_to_files
-    from mem0_core.memory import Memory
-
     config = load_config(options)
     if options.takes_config:
         return options.act(config, options)
+    from mem0_core.cli._logs import log_to_files
+    from mem0_core.memory import Memory
+
     folder = None if options.config is None else Path(options.config).expanduser().parent
     with log_to_files(config, folder=folder), Memory(config) as memory:
         return options.act(memory, options)

@@ -20,10 +20,10 @@ from mem0_core.cli._output import pluralize
 from mem0_core.cli._progress import ProgressBar
 from mem0_core.config import MemoryConfig
 from mem0_core.errors import InputError, NotFoundError, ScopeError, StoreError
-from mem0_core.memory import Memory
 
 if TYPE_CHECKING:
     from mem0_core.evaluation import EvaluationPlan
+    from mem0_core.memory import Memory
 
 __all__ = [
     "add",
@@ -463,6 +463,7 @@ def _build_evaluation_plan(options: Options) -> EvaluationPlan:
 def doctor(config: MemoryConfig, options: Options) -> Any:
     """Check the log before opening the store, which would repair it silently; then check everything else."""
     from mem0_core.admin import doctor as diagnosis
+    from mem0_core.memory import Memory
 
     if config.store_config is not None:
         with Memory(config) as memory, _build_progress_bar("doctor", options) as bar:

@@ -54,6 +54,8 @@ class AnswerError(Exception):
 class McpServer(System):
     """The server that the JSON file of `MEMORY_CONFORMANCE_MCP` describes, else `mem0-core serve`."""
 
+    is_remote = True
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         path = os.environ.get("MEMORY_CONFORMANCE_MCP")

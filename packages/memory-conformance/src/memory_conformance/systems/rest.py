@@ -22,6 +22,7 @@ class RestServer(System):
     """The server at `MEMORY_CONFORMANCE_URL`, with the key of `MEMORY_CONFORMANCE_KEY`."""
 
     capabilities = frozenset({"metadata", "ranked", "timestamps", "ttl_days", "threads"})
+    is_remote = True
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
