@@ -635,15 +635,18 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     Only punctuation at the edges of words is ignored: ``"Tea!"`` is ``"tea"``, but C++ is not C, -5 is not 5, and
     1.5 is not 15. Signs, currencies and emoji always count.
     """
-    folded = normalize("NFC", text).translate(_QUOTE_TRANSLATION).casefold()
-    words = (word for token in folded.split() if (word := _strip_punctuation(token)))
-    return hashlib.blake2b(f"{actor_id or ''}\0{' '.join(words)}".encode(), digest_size=16).digest()
+    return hashlib.blake2b(f"{actor_id or ''}\0{_fold_fact(text)}".encode(), digest_size=16).digest()
+
+
+@text_cache(2048)  # an add needs the key of a text with its speaker and without
+def _fold_fact(text: str) -> str:
+    folded = (text if text.isascii() else normalize("NFC", text).translate(_QUOTE_TRANSLATION)).casefold()
+    words = (token if token.isalnum() else _strip_punctuation(token) for token in folded.split())  # nearly all are
+    return " ".join(filter(None, words))
 
 
 def _strip_punctuation(token: str) -> str:
     """Return a word without surrounding punctuation; a token without letters and digits (an emoticon) is unchanged."""
-    if token.isalnum():  # as nearly all are
-        return token
     if not any(map(str.isalnum, token)):
         return "" if _PAUSE_MARKS.issuperset(token) else token
     bare = token.rstrip(_PUNCTUATION)
