@@ -203,6 +203,9 @@ STATED = {
     "I'm head of logistics now.": ["begins I works_as head of logistics"],
     "I was born on 3 April 1985 in Split.": ["holds I birthday 3 April 1985", "holds I is_from Split"],
     "We share a flat in Cardiff with Megan.": ["holds I lives_in Cardiff", "holds I lives_with Megan"],
+    "We rent a two-bed above a launderette in Splott.": ["holds I lives_in Splott"],
+    "Lives above his restaurant in Stirchley since 2024.": ["begins I lives_in Stirchley"],
+    "My parents retired to Faro.": ["begins my parents lives_in Faro"],
     "Correction: I live in Leeds, not Leicester.": ["holds I lives_in Leeds", "ends I lives_in Leicester"],
 }
 
@@ -217,6 +220,12 @@ SILENT = [
     "I wish I lived in Rome.",
     "Noor and I are getting married in September.",
     "I'm thinking of a party at Coral Bay Hotel.",
+    "I want to live in Oslo one day.",
+    "I'm thinking of renting a flat in Leith.",
+    "We hope to move to Oslo.",
+    "I want to quit my job at Acme.",
+    "We are looking to buy a house in Barry.",
+    "I rented a car, and met a man in Rome.",
     "My friend says he works at NASA.",
     "I'm in Paris for work this week.",
     "I'm over the moon about it!",

@@ -191,3 +191,10 @@ def test_a_question_about_before_the_first_job_is_not_answered_with_it(memory: M
 def test_an_adjective_before_a_noun_is_no_past_tense(memory: MemoryDriver) -> None:
     tell(memory, ("2020-01-01", "I work at Acme"), ("2022-01-01", "I work at Initech now"))
     assert "Initech" in first(memory, "Which named company do I work for?")
+
+
+@pytest.mark.parametrize("wish", ["I want to live in Oslo one day.", "I'm thinking of moving to Oslo."])
+def test_a_wish_ends_nothing(memory: MemoryDriver, wish: str) -> None:
+    tell(memory, ("2024-01-01", "I live in Rome."), ("2024-02-01", wish))
+    assert memory.answer("Where do I live?", user_id="u")["values"] == ["Rome"]
+    assert all("valid_to" not in hit for hit in memory.search("Where do I live?", user_id="u")["results"])

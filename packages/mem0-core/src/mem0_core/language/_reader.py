@@ -1663,6 +1663,8 @@ class StatementReader:
         self, meaning: Meaning, subject: _Subject, clause: _Clause, tail: list[str]
     ) -> tuple[Effect | None, bool]:
         """Return the effect of a meaning in a clause, and if it is certain; None if it says nothing."""
+        if clause.tense == "plan" and clause.pattern.group != "trip" and self._is_wish(clause):
+            return None, False
         if clause.pattern.group == "state":
             return self._state_effect(meaning, subject, clause, tail)
         if clause.pattern.group == "refusal":
@@ -1691,6 +1693,10 @@ class StatementReader:
         if clause.tense == "start" and sign == "begins":
             return sign, meaning.is_certain
         return None, False
+
+    def _is_wish(self, clause: _Clause) -> bool:
+        """Return True for ``I want to live in Oslo``, ``thinking of renting in Leith``, which may never come true."""
+        return not self._words["wishes"].isdisjoint(self._lows[clause.start : clause.stop])
 
     def _refusal_effect(self, meaning: Meaning, clause: _Clause, tail: list[str]) -> tuple[Effect | None, bool]:
         """Return the effect of a clause that says something only if it is negated (``I don't eat meat``)."""

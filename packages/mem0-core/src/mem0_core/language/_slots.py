@@ -11,6 +11,7 @@ from mem0_core.language._tokens import TokenizedText
 __all__ = ["Found", "SlotReader", "Value"]
 
 MAX_PHRASE_WORDS = 20
+_MAX_PLACE_WORDS = 7  # between a home and its place
 MAX_VALUE_WORDS = 5
 MAX_ROLE_WORDS = 4
 _COUNTED = frozenset({"times", "days", "hours", "nights", "years", "yrs", "months", "weeks"})
@@ -275,13 +276,21 @@ class SlotReader:
         for noun in range(at, min(end, at + 6)):
             low = text.lows[noun]
             if low in self._words["homes"]:
-                for index in range(noun + 1, min(end, noun + 4)):
-                    if text.lows[index] in {"in", "near", "outside", "by", "called", "named"}:
-                        return self._place(index + 1, end, strict)
-                return None
+                return self._place_of_home(noun + 1, end, strict)
             is_word = low.replace("-", "").isalnum() and low not in self._words["objects"]
             if not is_word or low in self._grammar.breaks:
                 return None
+        return None
+
+    def _place_of_home(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read ``in Splott``, ``above a launderette in Splott`` after a home."""
+        text = self._text
+        is_apart = text.low(at) in {"above", "over", "behind", "opposite", "beside", "on", "off"}
+        for index in range(at, min(end, at + (_MAX_PLACE_WORDS if is_apart else 3))):
+            if text.lows[index] in {",", ";", "and", "but", "where", "that", "which"}:
+                return None
+            if text.lows[index] in {"in", "near", "outside", "by", "called", "named"}:
+                return self._place(index + 1, end, strict or is_apart)
         return None
 
     def _tour(self, at: int, end: int, strict: bool) -> Found | None:
