@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -20,6 +22,23 @@ from mem0_core.testing import HashEmbedder, ScriptedChat
 
 Mode = Literal["sync", "async"]
 MODES: tuple[Mode, ...] = ("sync", "async")
+
+
+def import_modules(use: Callable[[], object]) -> None:
+    """Import all that a function imports, so that forks of this process need not; the function runs in a fork."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        use()
+        with os.fdopen(write_end, "w") as names:
+            names.write("\n".join(sys.modules))
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as names:
+        for name in names.read().split("\n"):
+            with suppress(ImportError):  # the name of a part of a package that is no module
+                import_module(name)
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 class MemoryDriver:

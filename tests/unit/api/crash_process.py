@@ -1,8 +1,8 @@
 """Run as a script: start writers, kill them in the middle, and check what they left.
 
-``python crash_process.py FOLDER RUNS SEED [GRAPH_STORE]`` prints one JSON object. Writers are forked from this process,
-which has imported everything and opened nothing, so that a run takes milliseconds. With a graph store, every fact comes
-with a relation, and now and then one of them ends.
+``python crash_process.py FOLDER RUNS SEED [GRAPH_STORE]``, with the repository on the path of Python, prints one JSON
+object. Writers are forked from this process, which has imported everything and opened nothing, so that a run takes
+milliseconds. With a graph store, every fact comes with a relation, and now and then one of them ends.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import random
 import signal
 import sqlite3
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 from mem0_core import Memory, Scope
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.testing import HashEmbedder, ScriptedChat
+from tests.support import import_modules
 
 CONFIG = {"durability": "process"}
 FACTS_PER_ADD = 2
@@ -69,6 +71,11 @@ def write(folder: Path, run: int, graph: str | None, acknowledge: int) -> None:
             memory.delete(result["results"][0]["id"])
             said = said[1:]
         os.write(acknowledge, "".join(f"{text}\n" for text in said).encode())
+
+
+def add_once(graph: str | None) -> None:
+    with tempfile.TemporaryDirectory() as folder, open_memory(Path(folder), graph) as memory:
+        memory.add("I count.", user_id="user 0")
 
 
 def one_run(folder: Path, run: int, graph: str | None, wait: float) -> list[str]:
@@ -168,6 +175,7 @@ def check(folder: Path, acknowledged: set[str]) -> dict[str, int]:
 
 
 def main(folder: Path, runs: int, seed: int, graph: str | None = None) -> None:
+    import_modules(lambda: add_once(graph))
     chance = random.Random(seed)
     acknowledged: set[str] = set()
     empty = 0

@@ -1,9 +1,9 @@
 """Run as a script: let processes add and do what was put off, kill one of them all the time, and check what came of it.
 
-``python worker_process.py FOLDER JOBS SEED [WORKERS ADDS KILL_EVERY [URL]]`` prints one JSON object. JOBS are put off
-before the workers start; of ADDS each worker adds its share by itself, one now and the next in the background, and the
-one that takes the place of a killed one goes on where that was last known to be. The store is a file in FOLDER, or the
-PostgreSQL at URL, in a schema of its own.
+``python worker_process.py FOLDER JOBS SEED [WORKERS ADDS KILL_EVERY [URL]]``, with the repository on the path of
+Python, prints one JSON object. JOBS are put off before the workers start; of ADDS each worker adds its share by itself,
+one now and the next in the background, and the one that takes the place of a killed one goes on where that was last
+known to be. The store is a file in FOLDER, or the PostgreSQL at URL, in a schema of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from mem0_core.domain.records import Event, Message
 from mem0_core.interfaces import MemoryStore
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.testing import HashEmbedder, ScriptedChat
+from tests.support import import_modules
 
 USERS = 10
 PATIENCE = 120.0  # seconds in which nobody comes any further, after which nobody will
@@ -112,6 +114,13 @@ class Nursery:
             memory.flush()
             signal.pause()  # its part is done; its threads wait for work that another leaves behind
 
+    def add_once(self) -> None:
+        """Do the work of a worker once, in a store of its own."""
+        parts: dict[str, Any] = {"embedder": HashEmbedder(dims=32), "llm": ScriptedChat(model)}
+        with tempfile.TemporaryDirectory() as folder, Memory({"path": folder}, **parts) as memory:
+            memory.add("I count.", user_id="user", background=True)
+            memory.flush()
+
     def start(self, place: int) -> int:
         pid = os.fork()
         if pid == 0:
@@ -146,6 +155,7 @@ class Nursery:
 
         However slow the machine is, between two kills something is done: it is the workers that are tested.
         """
+        import_modules(self.add_once)
         chance = random.Random(self.seed)
         workers = [self.start(place) for place in range(self.workers)]
         kills, before, now = 0, None, self.state()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -79,6 +80,7 @@ __all__ = [
     "drops_mention",
     "entity_key",
     "expires_later",
+    "fact_opening",
     "is_expired",
     "is_valid_text",
     "list_added",
@@ -626,6 +628,7 @@ def expires_later(new: str | None, old: str | None) -> bool:
 _QUOTE_TRANSLATION = {ord(mark): "'" for mark in "‘’‚‛"} | {ord(mark): '"' for mark in "“”„«»"}
 _PUNCTUATION = ".,!?;:'\"()[]{}…¡¿、。！，：；？।؟،「」『』"
 _PAUSE_MARKS = frozenset(".,!?;…。！？")
+_WORD = re.compile(r"[^\W_]+")
 
 
 @text_cache(2048)  # texts shown once are mostly shown, and compared, again
@@ -643,6 +646,12 @@ def _fold_fact(text: str) -> str:
     folded = (text if text.isascii() else normalize("NFC", text).translate(_QUOTE_TRANSLATION)).casefold()
     words = (token if token.isalnum() else _strip_punctuation(token) for token in folded.split())  # nearly all are
     return " ".join(filter(None, words))
+
+
+def fact_opening(text: str) -> str:
+    """Return the first word of a text; texts with equal `same_fact_key` share it, at a tenth of the time of the key."""
+    first = _WORD.search(normalize("NFC", text).casefold())
+    return "" if first is None else first[0]
 
 
 def _strip_punctuation(token: str) -> str:

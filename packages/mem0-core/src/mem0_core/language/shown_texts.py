@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mem0_core.domain.records import same_fact_key
+from mem0_core.domain.records import fact_opening, same_fact_key
 
 __all__ = ["ShownTexts"]
 
@@ -20,13 +20,14 @@ class ShownTexts:
         self._count = len(given)
         self._keys = {same_fact_key(text) for text in given}
         self._keys |= {same_fact_key(sentence) for text in given for sentence in _split_sentences(text)}
+        self._openings = {fact_opening(sentence) for text in given for sentence in (text, *_split_sentences(text))}
 
     def __len__(self) -> int:
         return self._count
 
     def __contains__(self, text: object) -> bool:
         """Return True if the prompt shows a text: as it is, or each sentence of it."""
-        if not self._keys or not isinstance(text, str):
+        if not self._keys or not isinstance(text, str) or fact_opening(text) not in self._openings:
             return False
         return same_fact_key(text) in self._keys or all(
             same_fact_key(sentence) in self._keys for sentence in _split_sentences(text)

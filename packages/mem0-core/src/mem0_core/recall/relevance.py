@@ -15,7 +15,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from mem0_core.domain.records import Hit, Relation, same_fact_key
+from mem0_core.domain.records import Hit, Relation, fact_opening, same_fact_key
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.utterances import is_question
@@ -77,8 +77,10 @@ def recall_relevant(ports: Ports, request: SearchRequest) -> Flow[RelevantHits]:
     search = yield from recall(ports, replace(request, limit=max(request.limit, _BACKGROUND_HITS)))
     found = search.hits
     if is_question(request.query.text):  # a memory of the question itself answers nothing
-        own_key = same_fact_key(request.query.text)
-        found = [hit for hit in found if same_fact_key(hit.item.text) != own_key]
+        own_key, opening = same_fact_key(request.query.text), fact_opening(request.query.text)
+        found = [
+            hit for hit in found if fact_opening(hit.item.text) != opening or same_fact_key(hit.item.text) != own_key
+        ]
     over = frozenset() if search.slot_answer is None else search.slot_answer.over
     selected = select_relevant(found, request.query.question, gate=request.recipe.gate, over=over)
     search.hits = selected[: request.limit]
