@@ -13,7 +13,6 @@ import shutil
 import stat
 import sys
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -231,7 +230,7 @@ def private_folder(parent: Path) -> Iterator[Path]:
 
 def _make_private_folder(parent: Path) -> tuple[Path, int | None]:
     for _ in range(_MAX_LOCK_ATTEMPTS):
-        folder = parent / f"{_PRIVATE_PREFIX}{uuid.uuid4().hex}"
+        folder = parent / f"{_PRIVATE_PREFIX}{os.urandom(16).hex()}"
         make_folder(folder)
         with suppress(FileNotFoundError, BlockingIOError):
             lock = _lock_folder(folder)

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum, StrEnum
@@ -605,9 +604,9 @@ def new_id() -> str:
     milliseconds = time.time_ns() // 1_000_000
     noise = int.from_bytes(os.urandom(10))
     version, variant = 0x7 << 76, 0x2 << 62
-    return str(
-        uuid.UUID(int=milliseconds << 80 | version | (noise >> 68 & 0xFFF) << 64 | variant | noise & (1 << 62) - 1)
-    )
+    value = milliseconds << 80 | version | (noise >> 68 & 0xFFF) << 64 | variant | noise & (1 << 62) - 1
+    digits = f"{value:032x}"  # importing `uuid` would take 5 ms
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def content_hash(text: str) -> str:

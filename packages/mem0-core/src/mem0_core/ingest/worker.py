@@ -10,7 +10,6 @@ import contextvars
 import logging
 import os
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from threading import Condition, Event, Thread
@@ -92,7 +91,7 @@ class BackgroundWorkers:
         self._do_jobs = do_jobs
         self._settings = settings
         self._trace_jobs = trace_jobs
-        self._name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._changed = Condition()
         self._stopping = Event()
         self._urgent = Event()  # set while a caller waits for the jobs
@@ -134,7 +133,7 @@ class BackgroundWorkers:
         context = contextvars.Context()  # as a thread: the work outlives the call that starts it
         tasks = [
             loop.create_task(
-                self._awork(f"{self._name}-{uuid.uuid4().hex[:4]}"), name="mem0-worker", context=context.copy()
+                self._awork(f"{self._name}-{os.urandom(2).hex()}"), name="mem0-worker", context=context.copy()
             )
             for _ in range(self._settings.workers)
         ]

@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import uuid
 import zlib
 from collections.abc import Collection
 from contextlib import suppress
@@ -68,7 +67,7 @@ class Snapshot:
     def save(self, graph: HnswIndex, at: ChangePosition) -> None:
         make_folder(self._folder)
         clear_abandoned([self._folder])
-        stem = f"{self.name}-{uuid.uuid4().hex[:12]}"
+        stem = f"{self.name}-{os.urandom(6).hex()}"
         with private_folder(self._folder) as private:
             index, rows, draft = (private / f"{stem}{suffix}" for suffix in (".hnsw", ".rows", ".seal"))
             for path in (index, rows, draft):
