@@ -18,6 +18,9 @@ from tests.services.postgres_fixture import (  # noqa: F401 - fixtures for all
 
 MAX_WORKERS = 8
 
+# Images of containers set it; each process that a test starts would then compile all modules that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 if importlib.util.find_spec("hypothesis"):  # absent where only models are tested
     from hypothesis import HealthCheck, settings
 
