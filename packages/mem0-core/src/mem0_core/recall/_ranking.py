@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache
@@ -36,7 +35,6 @@ _MIN_STEM_CHARS = 4
 COMMON_TERM_COUNT = 1024
 """Number of memories from which a shared word weighs nothing; also the assumed size of the corpus."""
 
-_PLUS_K1, _PLUS_B = 1.5, 0.75  # parameters of BM25+, with a delta of 1
 _K1, _B, _TYPICAL_TERMS = 1.2, 0.5, 50.0  # parameters of BM25
 _HALF_SCORE_BM25 = 25.0  # the BM25 that counts as 0.5
 _HALF_CERTAIN_COUNT = 3.0  # mentions that make a relation half certain
@@ -59,17 +57,14 @@ def bm25(query: str, texts: Sequence[str]) -> list[float]:
     BM25+ (Lv and Zhai, 2011) and not plain BM25, which gives no weight, or a negative one, to a word that half of a
     handful of texts share.
     """
-    counts = [Counter(_split_words(text)) for text in texts]
-    lengths = [one.total() for one in counts]
-    mean = sum(lengths) / max(1, len(texts)) or 1.0
-    norms = [_PLUS_K1 * (1 - _PLUS_B + _PLUS_B * length / mean) for length in lengths]
-    scores = [0.0] * len(texts)
-    for word in _split_words(query)[:_MAX_QUERY_WORDS]:
-        if shared := sum(word in one for one in counts):
-            weight = math.log((len(texts) + 1) / shared)
-            for place, one in enumerate(counts):
-                count = one.get(word, 0)
-                scores[place] += weight * (1 + count * (_PLUS_K1 + 1) / (norms[place] + count)) if count else weight
+    if not texts:
+        return []
+    from rank_bm25 import BM25Plus
+
+    words = [_split_words(text) for text in texts]
+    if not any(words):
+        return [0.0] * len(texts)
+    scores: list[float] = BM25Plus(words).get_scores(_split_words(query)[:_MAX_QUERY_WORDS]).tolist()
     return scores
 
 
