@@ -204,8 +204,6 @@ STATED = {
     "I was born on 3 April 1985 in Split.": ["holds I birthday 3 April 1985", "holds I is_from Split"],
     "We share a flat in Cardiff with Megan.": ["holds I lives_in Cardiff", "holds I lives_with Megan"],
     "We rent a two-bed above a launderette in Splott.": ["holds I lives_in Splott"],
-    "Lives above his restaurant in Stirchley since 2024.": ["begins I lives_in Stirchley"],
-    "My parents retired to Faro.": ["begins my parents lives_in Faro"],
     "Correction: I live in Leeds, not Leicester.": ["holds I lives_in Leeds", "ends I lives_in Leicester"],
 }
 
@@ -221,6 +219,10 @@ SILENT = [
     "Noor and I are getting married in September.",
     "I'm thinking of a party at Coral Bay Hotel.",
     "I want to live in Oslo one day.",
+    "I live above a shop that opened in London.",
+    "I have a flat above a pub called Swan.",
+    "I live in a house beside a man called Bob.",
+    "I have a room over a garage owned by Bob.",
     "I'm thinking of renting a flat in Leith.",
     "We hope to move to Oslo.",
     "I want to quit my job at Acme.",

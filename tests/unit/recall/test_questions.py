@@ -128,10 +128,19 @@ def test_a_date_and_a_number_of_something_else_are_no_amount(memory: MemoryDrive
     assert result_texts(memory.search(query, user_id="u", allow_no_answer=True)) == []
 
 
-def test_what_was_paid_for_is_no_amount(memory: MemoryDriver) -> None:
-    tell(memory, ("2021-01-01", "We did pay the man for the roof"))
-    found = memory.search("What did we pay the man for?", user_id="u", allow_no_answer=True)
-    assert len(found["results"]) == 1
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("We did pay the man for the roof", "What did we pay the man for?"),
+        ("I did pay the plumber to fix the sink", "What did I pay the plumber to fix?"),
+        ("My sister is a nurse to earn money", "What does my sister do to earn money?"),
+        ("We did use the card of my dad to pay the deposit", "What did we use to pay the deposit?"),
+        ("How much my running shoes did cost: by 1999 crowns too much", "How much did my running shoes cost?"),
+    ],
+)
+def test_what_was_paid_for_is_no_amount(memory: MemoryDriver, said: str, query: str) -> None:
+    tell(memory, ("2021-01-01", said))
+    assert len(memory.search(query, user_id="u", allow_no_answer=True)["results"]) == 1
 
 
 def test_the_reason_of_a_missing_memory_is_that_of_the_search(memory: MemoryDriver) -> None:

@@ -309,7 +309,7 @@ class MemoryConfig(Settings):
     search_cache: bool = key(flag, default=True)
     """Searches keep the features of their scopes in memory, up to some 60 MB. Until a scope changes they also keep what
     they read and found: 10 MB after 60 different questions to a user with 100 memories and 300 relations, and some
-    100 MB for all scopes together. They find the same without."""
+    100 MB for all scopes together. They find the same without, but for slips that only a memory's word corrects."""
     limits: LimitsConfig = key(section(LimitsConfig), default_factory=LimitsConfig)
     """Limits on one call and one scope; by default none."""
     recipe: Any = key(_read_recipe, default="hybrid")

@@ -624,13 +624,14 @@ def expires_later(new: str | None, old: str | None) -> bool:
     return old is not None and (new is None or new > old)
 
 
+_MAX_CACHED_CHARS = 4_000  # of a text
 _QUOTE_TRANSLATION = {ord(mark): "'" for mark in "‘’‚‛"} | {ord(mark): '"' for mark in "“”„«»"}
 _PUNCTUATION = ".,!?;:'\"()[]{}…¡¿、。！，：；？।؟،「」『』"
 _PAUSE_MARKS = frozenset(".,!?;…。！？")
 _WORD = re.compile(r"[^\W_]+")
 
 
-@text_cache(2048)  # texts shown once are mostly shown, and compared, again
+@text_cache(2048, max_chars=_MAX_CACHED_CHARS)  # texts shown once are mostly shown, and compared, again
 def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     """Return a 16-byte key, equal for texts of one actor that differ only in case, spacing and punctuation.
 
@@ -640,7 +641,7 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     return hashlib.blake2b(f"{actor_id or ''}\0{_fold_fact(text)}".encode(), digest_size=16).digest()
 
 
-@text_cache(2048)  # an add needs the key of a text with its speaker and without
+@text_cache(2048, max_chars=_MAX_CACHED_CHARS)  # an add needs the key of a text with its speaker and without
 def _fold_fact(text: str) -> str:
     folded = (text if text.isascii() else normalize("NFC", text).translate(_QUOTE_TRANSLATION)).casefold()
     words = (token if token.isalnum() else _strip_punctuation(token) for token in folded.split())  # nearly all are

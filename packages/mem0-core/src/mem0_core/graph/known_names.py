@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import entity_key
 from mem0_core.graph.adjacency import Adjacency, name_opening
 from mem0_core.language.terms import is_stop_word
@@ -38,7 +37,6 @@ _COMMON_WORDS = _split_set(
 _DETERMINERS = _split_set("a an the my your his her its our their this that these those some any no which what to")
 
 
-@text_cache(4)  # a search and its traversal ask for the same
 def restore_names(adjacency: Adjacency, text: str) -> str:
     """Return a question with the names of a graph as the graph has them; the rest is unchanged.
 

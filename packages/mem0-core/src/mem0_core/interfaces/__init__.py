@@ -8,7 +8,7 @@ May be imported by everything but `domain`; imports only `domain` and `errors`.
 
 from mem0_core.interfaces.archive import Archive
 from mem0_core.interfaces.chat import ChatModel, Reply, Task, Tool, ToolCall
-from mem0_core.interfaces.embedder import Embedder, WordList, check_embedding_space
+from mem0_core.interfaces.embedder import Embedder, check_embedding_space
 from mem0_core.interfaces.feed import ChangeFeed
 from mem0_core.interfaces.graph import (
     EdgeRow,
@@ -113,7 +113,6 @@ __all__ = [
     "VectorSource",
     "VersionedLexicon",
     "WordKind",
-    "WordList",
     "check_embedding_space",
     "drop_below_threshold",
 ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Embedder", "WordList", "check_embedding_space"]
+__all__ = ["Embedder", "check_embedding_space"]
 
 
 @runtime_checkable
@@ -25,15 +25,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed a batch of texts. Returns (n, dims) float32; each row has L2 norm 1."""
-        ...
-
-
-@runtime_checkable
-class WordList(Protocol):
-    """An embedder that knows the words of its language, so that a search can correct slips of the keyboard."""
-
-    def has_word(self, word: str) -> bool:
-        """Return True if a word in lower case is one that the model has learned whole."""
         ...
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "Template",
     "base_of_word",
     "correct_word",
+    "drop_doubled",
     "expand",
     "is_known",
     "nearest_auxiliary",
@@ -211,7 +212,8 @@ def _without_a_letter(word: str) -> set[str]:
     return {word, *(word[:index] + word[index + 1 :] for index in range(len(word)))}
 
 
-def _drop_doubled(word: str) -> str:
+def drop_doubled(word: str) -> str:
+    """Return a word with one of each two equal letters in a row."""
     return re.sub(r"(.)\1", r"\1", word)
 
 
@@ -243,6 +245,6 @@ def _slip_cost(word: str, near: str) -> int:
         return 9
     if len(word) != len(near):
         short, long = sorted((word, near), key=len)
-        is_slip = len(near) > len(word) or len(near) > 4 or _drop_doubled(word) == _drop_doubled(near)
+        is_slip = len(near) > len(word) or len(near) > 4 or drop_doubled(word) == drop_doubled(near)
         return 1 if is_slip and short in _without_a_letter(long) and len(long) > 3 else 9
     return 2 if sum(one != other for one, other in zip(word, near, strict=True)) == 1 else 9

@@ -37,6 +37,7 @@ _MAX_TIME_WORDS = 5
 _MAX_REQUEST = 5  # words before the verb of a command
 _MAX_COMMAND = 12  # words up to its colon
 _MAX_LIST_WORDS = 30  # words before a relative in a list
+_MAX_WISH_WORDS = 4  # of a clause, among which a wish stands
 _MAX_GAPPED = 4  # clauses that leave out their verb, after one that has it
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
@@ -1696,7 +1697,7 @@ class StatementReader:
 
     def _is_wish(self, clause: _Clause) -> bool:
         """Return True for ``I want to live in Oslo``, ``thinking of renting in Leith``, which may never come true."""
-        return not self._words["wishes"].isdisjoint(self._lows[clause.start : clause.stop])
+        return not self._words["wishes"].isdisjoint(self._lows[clause.start : clause.start + _MAX_WISH_WORDS])
 
     def _refusal_effect(self, meaning: Meaning, clause: _Clause, tail: list[str]) -> tuple[Effect | None, bool]:
         """Return the effect of a clause that says something only if it is negated (``I don't eat meat``)."""

@@ -11,7 +11,6 @@ from mem0_core.language._tokens import TokenizedText
 __all__ = ["Found", "SlotReader", "Value"]
 
 MAX_PHRASE_WORDS = 20
-_MAX_PLACE_WORDS = 7  # between a home and its place
 MAX_VALUE_WORDS = 5
 MAX_ROLE_WORDS = 4
 _COUNTED = frozenset({"times", "days", "hours", "nights", "years", "yrs", "months", "weeks"})
@@ -284,13 +283,14 @@ class SlotReader:
 
     def _place_of_home(self, at: int, end: int, strict: bool) -> Found | None:
         """Read ``in Splott``, ``above a launderette in Splott`` after a home."""
-        text = self._text
-        is_apart = text.low(at) in {"above", "over", "behind", "opposite", "beside", "on", "off"}
-        for index in range(at, min(end, at + (_MAX_PLACE_WORDS if is_apart else 3))):
-            if text.lows[index] in {",", ";", "and", "but", "where", "that", "which"}:
-                return None
+        text, first = self._text, at
+        if text.low(at) in {"above", "over", "behind", "opposite", "beside"}:
+            first = self.skip(at + 1, end, "determiners") + 1
+            if first == at + 2 or text.low(first) not in {"in", "near", "outside"}:
+                return None  # "above Tesco", "above a shop that opened in London"
+        for index in range(first, min(end, first + 3)):
             if text.lows[index] in {"in", "near", "outside", "by", "called", "named"}:
-                return self._place(index + 1, end, strict or is_apart)
+                return self._place(index + 1, end, strict)
         return None
 
     def _tour(self, at: int, end: int, strict: bool) -> Found | None:

@@ -37,15 +37,14 @@ _QUANTITIES = frozenset(
     ["half", "twice", "once", "dozen", "couple", "hundred", "thousand", "million", "billion", "zero", "nothing", "free"]
 )
 _MAX_KIN_READINGS = 6
-_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?\b\.?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?\b\.?"
 _DATE = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? (?:19|20)\d\d\b)?"
     r"|\b(?:in|since|by|until|early|mid|late|spring|summer|autumn|fall|winter)[ -](?:19|20)\d\d\b"
-    r"(?! ?(?:[€$£%]|euro|dollar|pound))",
-    re.IGNORECASE,
+    r"(?=\W*$|[.,;:!?)]| (?:and|but|when|with|for|at|to|the|a|I|we|he|she|they)\b)"
 )
+_MAX_SUBJECT = 4  # words between the auxiliary and the verb of "What did the red car cost?"
 _AMOUNTS = frozenset({"tall", "high", "heavy", "wide", "deep", "old"})
-_PAID = frozenset({"cost", "pay", "earn", "weigh"})
 _PRICES = frozenset({"cost", "pay", "paid", "spend", "spent", "earn", "weigh", "owe", "charge"})
 
 
@@ -185,7 +184,9 @@ def _asks_amount(tokens: Sequence[Token]) -> bool:
         return False
     lows = [token.low for token in tokens]
     if lows[0] == "what" and lows[1] in LISTS["aux"]:
-        return not _PAID.isdisjoint(lows) and lows[-1] not in LISTS["prepositions"]  # "What did we pay the man for?"
+        at = next((index for index, low in enumerate(lows[: _MAX_SUBJECT + 3]) if low in _PRICES), 0)
+        is_verb = at > 0 and lows[at - 1] != "to"
+        return is_verb and (at == len(lows) - 1 or (lows[at + 1] == "for" and at + 2 < len(lows)))
     is_price = lows[1] == "much" and not _PRICES.isdisjoint(lows)
     return lows[0] == "how" and (is_price or lows[1] in _AMOUNTS)
 

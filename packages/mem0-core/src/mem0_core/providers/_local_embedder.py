@@ -152,10 +152,6 @@ class LocalEmbedder(ABC):
             return np.zeros((0, self.dims), np.float32)
         return self._ensure_loaded().embed(texts)
 
-    def has_word(self, word: str) -> bool:
-        """Return True if a word in lower case is one piece of the model's vocabulary; see `WordList`."""
-        return self._ensure_loaded().count_pieces(word) == 1
-
     @property
     def _packaged_name(self) -> str | None:
         name = self._model_name.removeprefix("sentence-transformers/")
@@ -276,10 +272,6 @@ class _LoadedModel:
 
         run_batches(fill, np.array([len(ids) for ids in tokens]), self._threads)
         return vectors
-
-    def count_pieces(self, text: str) -> int:
-        """Return the number of tokens of a text, without those that mark its ends."""
-        return len(self._tokenize(text)) - len(self._tokenize(""))
 
     def _tokenize(self, text: str) -> list[int]:
         # Cut first: the tokenizer reads the whole text before it truncates, which takes seconds for 10 MB.

@@ -171,7 +171,8 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
     import numpy as np
 
     if not request.recipe.is_dense_only:
-        query = yield from correct_slips(ports, request.query, request.scope, active)
+        is_whole = request.filter is None and request.min_trust is None  # words of other memories correct nothing
+        query = yield from correct_slips(ports, request.query, request.scope, active if is_whole else None)
         request = request if query is request.query else replace(request, query=query)
     known = yield from _look_up(ports, request, active)
     if active is not None and not (yield from is_current(ports, request.scope, active)):

@@ -1,25 +1,18 @@
 """Slips of the keyboard in a query, corrected by the words of questions and of the scope's memories.
 
-A word is a slip only if it is no word: the embedder, the grammar of questions and the memories do not have it. Words
-with a capital are left alone, as they may be names, and so are queries in other languages.
+A word is a slip only if it is none: neither English, nor of the grammar of questions, nor in a memory. Words with a
+capital are left alone, as they may be names, and so are queries in other languages.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.language.parsed_query import ParsedQuery
-from mem0_core.language.slips import (
-    correct_by_grammar,
-    correct_opening,
-    find_nearest_spelling,
-    is_english,
-    is_question_word,
-)
+from mem0_core.language.slips import correct_by_grammar, correct_opening, find_nearest_spelling, is_english, is_word
 from mem0_core.language.terms import extract_terms, split_words
 
 if TYPE_CHECKING:
@@ -33,21 +26,19 @@ _MAX_WORDS = 40  # of one query that are looked at: a pasted text is no question
 
 
 def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: ActiveScope | None) -> Flow[ParsedQuery]:
-    """Return a query with its slips corrected; itself if it has none, or if the embedder has no list of words.
+    """Return a query with its slips corrected; itself if it has none.
 
     Args:
-        active: the scope, if it is kept in memory; without it, its words are unknown.
+        active: the scope, if it is kept in memory; without it, its words correct nothing.
     """
     words = list(_WORD.finditer(query.text))
     if len(words) > _MAX_WORDS:
         return query
     corrected: dict[int, str] = {}
-    # Not by `isinstance`: the test of a protocol takes as long as the rest.
-    has_word: Callable[[str], bool] | None = getattr(ports.embedder, "has_word", None)
-    for match in words if has_word is not None else words[:1]:
+    for match in words:
         word = match.group()
         near = correct_opening(word) if match.start() == words[0].start() else None
-        if near is None and has_word is not None and _is_unknown(word, active, has_word):
+        if near is None and _is_unknown(word, active):
             near = correct_by_grammar(word) or (yield from _find_in_scope(ports, word, scope, active))
         if near is not None:
             corrected[match.start()] = near
@@ -56,13 +47,9 @@ def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: Active
     return query.with_text(_WORD.sub(lambda match: corrected.get(match.start(), match.group()), query.text))
 
 
-def _is_unknown(word: str, active: ActiveScope | None, has_word: Callable[[str], bool]) -> bool:
-    """Return True if a word is none that the questions, the memories or the embedder know."""
-    if is_question_word(word) or not (terms := extract_terms(word)):
-        return False
-    if active is not None and active.find_term(terms[0]) is not None:
-        return False
-    return not has_word(word)
+def _is_unknown(word: str, active: ActiveScope | None) -> bool:
+    terms = extract_terms(word)
+    return bool(terms) and (active is None or active.find_term(terms[0]) is None) and not is_word(word)
 
 
 def _find_in_scope(ports: Ports, word: str, scope: Scope, active: ActiveScope | None) -> Flow[str | None]:

@@ -4,7 +4,8 @@ The first search of a scope reads the features of all its memories into the colu
 one compares the version of the store, which changes with every commit of any process. If it is another one, the search
 compares the state of the scope, which changes with each commit that concerns it. If that has changed, it reads the
 changes since the last one, and drops what they may have changed. A search during which the scope changes does without
-it. So no search returns what a search without a cache would not.
+it. So no search returns what a search without a cache would not, but for slips of the keyboard, which the words of a
+scope in memory correct.
 """
 
 from __future__ import annotations
@@ -417,8 +418,13 @@ class ActiveScope:
         return list(numbers), counts
 
     def list_terms(self) -> list[str]:
-        """Return the terms that memories have or had."""
-        return list(self.vocabulary)
+        """Return the terms that memories have."""
+        _, starts = self._term_postings
+        return [
+            term
+            for term, number in list(self.vocabulary.items())
+            if number + 1 < len(starts) and starts[number] < starts[number + 1]
+        ]
 
     def find_term(self, term: str) -> int | None:
         """Return the row of a memory that has a term; None if there is none."""

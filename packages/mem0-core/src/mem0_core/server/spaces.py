@@ -122,7 +122,7 @@ class SpaceHandlers:
         user, fields = await self._read(request, key, ANSWER_FROM_SPACES)
         return await user.answer(fields.pop("question", ""), **fields)
 
-    async def _read(self, request: Any, key: ApiKey, accepted: Iterable[str]) -> tuple[AsyncPrincipal, Fields]:
+    async def _read(self, request: Any, key: ApiKey, accepted: Collection[str]) -> tuple[AsyncPrincipal, Fields]:
         """Return the user and the fields of a request with a body."""
         body = await read_json(request)
         fields = pick(body, accepted)
