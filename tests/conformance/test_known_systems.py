@@ -125,6 +125,15 @@ def test_a_file_describes_the_tools_of_an_mcp_server(who: str, tmp_path: Path, m
     assert failed == {} if who == "{owner}" else "isolation.searches_are_separate" in failed
 
 
+def test_a_key_that_its_command_does_not_print_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "server.json"
+    key = {"command": ["{python}", "-c", "print('none')"], "pattern": "key-of-.+"}
+    file.write_text(json.dumps({**NOTES, "key": key}))
+    monkeypatch.setenv("MEMORY_CONFORMANCE_MCP", str(file))
+    with pytest.raises(ValueError, match=r"printed no text that matches 'key-of-\.\+'"):
+        mcp.McpServer(tmp_path).add("ana", "I ski.")
+
+
 @pytest.mark.parametrize("who", ["{owner}", "everybody"])
 def test_one_server_over_http_serves_the_keys_of_all_owners(
     who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

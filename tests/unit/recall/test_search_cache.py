@@ -21,7 +21,7 @@ from mem0_core.language.parsed_query import parse_query
 from mem0_core.recall import cache as search_cache
 from mem0_core.recall._neighbors import load_relations
 from mem0_core.stores.graph.embedded import EmbeddedGraph
-from tests.support import MODES, MemoryDriver, open_memory, result_texts, run_python
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_texts, run_python
 
 NEXT_YEAR = "2099-01-01"
 QUERIES = (
@@ -316,6 +316,20 @@ def test_what_is_kept_of_a_user_ends_with_each_write_to_that_user_by_another_mem
             memory.search(QUERIES[0], user_id="u", limit=30, explain=True)
             assert kept_by(memory)["results"] == before["results"], write.__name__
             pair.check()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_memory_that_searched_before_a_merge_finds_what_a_new_one_finds(tmp_path: Path, mode: Mode) -> None:
+    query = "Where does Bob work?"
+    with open_memory(tmp_path) as opened:
+        memory = MemoryDriver(opened, mode)
+        for text in ("My name is Bob.", "I work at Galp.", "Dora works at Acme."):
+            memory.add(text, user_id="u")
+        memory.search(query, user_id="u")
+        memory.merge("entities", names=["Dora", "Bob"], dry_run=False, user_id="u")
+        found = memory.search(query, user_id="u")
+    with open_memory(tmp_path) as opened:
+        assert MemoryDriver(opened, mode).search(query, user_id="u") == found
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:

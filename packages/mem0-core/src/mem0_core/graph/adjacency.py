@@ -303,7 +303,7 @@ class Adjacency:
         return self._leaving.counts(vertices) + self._entering.counts(vertices)
 
     def apply(self, delta: GraphDelta) -> Adjacency | None:
-        """Return the next state; None if an edge has moved, so that the whole graph must be read."""
+        """Return the next state; None if the whole graph must be read: an edge has moved, or a vertex has none left."""
         self._vertices.add(delta.nodes)
         known = dict(zip(*self._find_edges([edge[0] for edge in delta.edges]), strict=True))
         new = [edge for edge in delta.edges if edge[0] not in known]
@@ -316,7 +316,10 @@ class Adjacency:
                 if self._has_moved(edge, known[edge[0]]):
                     return None
                 _change_edge(columns, known[edge[0]], edge)
-        columns["gone"][self._find_edges(delta.removed_edges)[1]] = True
+        removed = self._find_edges(delta.removed_edges)[1]
+        columns["gone"][removed] = True
+        if removed and self._has_bare_end(removed, columns["gone"], added):
+            return None
         columns |= {name: getattr(self, name) for name in added if name not in columns}
         changed = list(known.values())
         touched = {name: np.concatenate((columns[name][changed], added[name])) for name in ("label", "weight", "since")}
@@ -335,6 +338,12 @@ class Adjacency:
             **joined,
         )
         return grown._sort_edges() if len(grown.rows) - grown._sorted_count > _MAX_TAIL_EDGES else grown
+
+    def _has_bare_end(self, removed: Sequence[int], gone: Bools, added: Mapping[str, Any]) -> bool:
+        """Return True if removed edges leave a vertex without any: its entity may be deleted or merged."""
+        ends = np.concatenate((self.source[removed], self.destination[removed]))
+        kept = (self.source[~gone], self.destination[~gone], added["source"], added["destination"])
+        return not np.isin(ends, np.concatenate(kept)).all()
 
     def _extend_kinds(self, nodes: Sequence[NodeRow]) -> Ints:
         if not nodes:

@@ -172,7 +172,7 @@ class McpServer(System):
         if "key" in server:  # before the start: a server may refuse to start without any key
             command = [fill(part, values) for part in server["key"]["command"]]
             shown = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, text=True)
-            values["key"] = re.findall(server["key"].get("pattern", r"\S+"), shown.stdout)[0]
+            values["key"] = _find_key(command, server["key"].get("pattern", r"\S+"), shown.stdout)
         if "url" in server and "command" in server and self._program is None:
             self._program = _Program(server["command"], server["url"], values)
         connection: _Connection
@@ -190,6 +190,13 @@ class McpServer(System):
             connection.close()
             raise
         return connection
+
+
+def _find_key(command: list[str], pattern: str, shown: str) -> str:
+    """Return the first text that a command has printed and that matches a pattern."""
+    if not (found := re.findall(pattern, shown)):
+        raise ValueError(f"key: {command[0]!r} printed no text that matches {pattern!r}")
+    return str(found[0])
 
 
 class _Program:
