@@ -70,6 +70,16 @@ def test_a_name_with_a_capital_and_another_language_are_left_alone(memory: Memor
         assert one != two
 
 
+def test_a_text_of_many_unknown_words_is_left_alone(memory: MemoryDriver) -> None:
+    tell(memory, "I play the accordion on Sundays", "I play chess on Mondays")
+    noise = "qwertz asdfgh yxcvbn poiuzt lkjhgf mnbvcx tgbzhn"
+    one, two = (
+        memory.search(f"{words} acordeon", user_id="u", limit=1)["results"][0]["score"]
+        for words in (noise, f"{noise} edcrfv")
+    )
+    assert two < one
+
+
 @pytest.mark.parametrize(
     ("word", "near"),
     [

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["correct_slips"]
 
 _WORD = re.compile(r"(?<![\w'’&.-])[a-z]{3,20}(?![\w'’&-]|\.\w)")
-_MAX_WORDS = 40  # of one query that are looked at: a pasted text is no question typed in a hurry
+_MAX_WORDS = 40  # of a query: a pasted text is no question typed in a hurry
+_MAX_UNKNOWN = 8  # of them: more are another language, or noise
 
 
 def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: ActiveScope | None) -> Flow[ParsedQuery]:
@@ -34,14 +35,15 @@ def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: Active
     words = list(_WORD.finditer(query.text))
     if len(words) > _MAX_WORDS:
         return query
+    unknown = [match for match in words if _is_unknown(match.group(), active)]
     corrected: dict[int, str] = {}
-    for match in words:
+    for match in unknown if len(unknown) <= _MAX_UNKNOWN else ():
         word = match.group()
-        near = correct_opening(word) if match.start() == words[0].start() else None
-        if near is None and _is_unknown(word, active):
-            near = correct_by_grammar(word) or (yield from _find_in_scope(ports, word, scope, active))
+        near = correct_by_grammar(word) or (yield from _find_in_scope(ports, word, scope, active))
         if near is not None:
             corrected[match.start()] = near
+    if words and (near := correct_opening(words[0].group())) is not None:
+        corrected[words[0].start()] = near
     if not corrected or not is_english(query.text):
         return query
     return query.with_text(_WORD.sub(lambda match: corrected.get(match.start(), match.group()), query.text))
