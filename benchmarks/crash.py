@@ -17,7 +17,7 @@ from benchmarks.report import Bar, Report
 
 __all__ = ["measure"]
 
-CRASH_PROCESS = ROOT / "tests" / "unit" / "api" / "crash_process.py"
+CRASH_PROCESS = "tests.unit.api.crash_process"
 _NONE = Bar("==", 0)
 _WRONG = {
     "lost": "acknowledged memories lost",
@@ -43,8 +43,8 @@ def measure(plan: Plan) -> Report:
     print(f"crash: {plan.crash_runs} runs", file=sys.stderr, flush=True)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mem0-bench-") as folder:
-        command = [sys.executable, str(CRASH_PROCESS), folder, str(plan.crash_runs), "11"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", CRASH_PROCESS, folder, str(plan.crash_runs), "11"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the crash process failed:\n{done.stderr}")
     found = json.loads(done.stdout)
