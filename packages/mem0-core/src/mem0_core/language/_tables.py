@@ -1,4 +1,4 @@
-"""Reader of the data files of this package."""
+"""Readers of the data files of this package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["load_tables"]
+__all__ = ["load_lines", "load_tables"]
 
 _FOLDER = Path(__file__).parent / "data"
 _ENTRY = r'^(?:\[(\w+)\]$|([\w-]+|"[^"\n]+") = (?:"""\n?([^\\]*?)"""|"([^"\\\n]*)"|(true|false))$)'
@@ -28,3 +28,8 @@ def load_tables(name: str) -> dict[str, Any]:
             text = line if lines is None else lines
             table[key.strip('"')] = flag == "true" if text is None else text
     return tables
+
+
+def load_lines(name: str) -> bytes:
+    """Return the sorted lines of a data file, such as ``english_words``, as they are."""
+    return (_FOLDER / f"{name}.txt").read_bytes()

@@ -37,9 +37,8 @@ _QUANTITIES = frozenset(
     ["half", "twice", "once", "dozen", "couple", "hundred", "thousand", "million", "billion", "zero", "nothing", "free"]
 )
 _MAX_KIN_READINGS = 6
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|ust|ember|tember|ober)?\b\.?"
-_DATE = re.compile(
-    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? (?:19|20)\d\d\b)?"
+_DATE = (
+    r"\b(?:\d{1,2}(?:st|nd|rd|th)?(?: of)? )?(?:MONTH)\b\.?(?: \d{1,2}(?:st|nd|rd|th)?\b)?(?:,? (?:19|20)\d\d\b)?"
     r"|\b(?:in|since|by|until|early|mid|late|spring|summer|autumn|fall|winter)[ -](?:19|20)\d\d\b"
     r"(?=\W*$|[.,;:!?)]| (?:and|but|when|with|for|at|to|the|a|I|we|he|she|they)\b)"
 )
@@ -139,8 +138,15 @@ def compile_question(
 
 def names_amount(text: str) -> bool:
     """Return True if a text names a number, in figures or in English words, other than that of a date."""
-    text = _DATE.sub(" ", text)
+    text = _date_pattern().sub(" ", text)
     return any(char.isnumeric() for char in text) or not _number_words().isdisjoint(_WORDS.findall(text.lower()))
+
+
+@cache
+def _date_pattern() -> re.Pattern[str]:
+    """Return a pattern of dates with a month in capitals, and of years that something else shows to be one."""
+    months = map(str.capitalize, load_grammar("english").words["months"])
+    return re.compile(_DATE.replace("MONTH", "|".join(sorted(months))))
 
 
 @cache

@@ -21,7 +21,7 @@ from mem0_core.language.temporal import TimeSpan
 from mem0_core.language.terms import extract_terms
 from mem0_core.recall._ranking import COMMON_TERM_COUNT, compute_word_weights
 from mem0_core.recall._relations import GraphEvidence, recall_relations
-from mem0_core.recall._slips import correct_slips
+from mem0_core.recall._slips import correct_query
 from mem0_core.recall.cache import is_current
 from mem0_core.recall.embedding import embed_texts
 
@@ -172,7 +172,7 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
 
     if not request.recipe.is_dense_only:
         is_whole = request.filter is None and request.min_trust is None  # words of other memories correct nothing
-        query = yield from correct_slips(ports, request.query, request.scope, active if is_whole else None)
+        query = yield from correct_query(ports, request.query, request.scope, active if is_whole else None)
         request = request if query is request.query else replace(request, query=query)
     known = yield from _look_up(ports, request, active)
     if active is not None and not (yield from is_current(ports, request.scope, active)):

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from mem0_core.domain.records import Scope
     from mem0_core.recall.cache import ActiveScope
 
-__all__ = ["correct_slips"]
+__all__ = ["correct_query"]
 
 _WORD = re.compile(r"(?<![\w'’&.-])[a-z]{3,20}(?![\w'’&-]|\.\w)")
 _MAX_WORDS = 40  # of a query: a pasted text is no question typed in a hurry
 _MAX_UNKNOWN = 8  # of them: more are another language, or noise
 
 
-def correct_slips(ports: Ports, query: ParsedQuery, scope: Scope, active: ActiveScope | None) -> Flow[ParsedQuery]:
+def correct_query(ports: Ports, query: ParsedQuery, scope: Scope, active: ActiveScope | None) -> Flow[ParsedQuery]:
     """Return a query with its slips corrected; itself if it has none.
 
     Args:
@@ -57,7 +57,7 @@ def _is_unknown(word: str, active: ActiveScope | None) -> bool:
 def _find_in_scope(ports: Ports, word: str, scope: Scope, active: ActiveScope | None) -> Flow[str | None]:
     """Return the word of a scope that a word is a slip of, as a memory writes it; None if there is none."""
     (term,) = extract_terms(word)[:1]
-    if active is None or (near := find_nearest_spelling(term, active.list_terms())) is None:
+    if active is None or (near := find_nearest_spelling(term, active.present_terms)) is None:
         return None
     row = active.find_term(near)
     items = {} if row is None else (yield from do(ports.store.memories_by_rows, [row], scope=scope))

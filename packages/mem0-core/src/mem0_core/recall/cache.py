@@ -417,14 +417,10 @@ class ActiveScope:
             row[:] = np.bincount(owners[starts[number] : starts[number + 1]], minlength=self.size)
         return list(numbers), counts
 
-    def list_terms(self) -> list[str]:
-        """Return the terms that memories have."""
-        _, starts = self._term_postings
-        return [
-            term
-            for term, number in list(self.vocabulary.items())
-            if number + 1 < len(starts) and starts[number] < starts[number + 1]
-        ]
+    @cached_property
+    def present_terms(self) -> list[str]:
+        """The terms that memories have; `vocabulary` keeps those of former ones."""
+        return [term for term in list(self.vocabulary) if self.find_term(term) is not None]
 
     def find_term(self, term: str) -> int | None:
         """Return the row of a memory that has a term; None if there is none."""
