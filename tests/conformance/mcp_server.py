@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -42,20 +43,30 @@ def respond(request: dict[str, Any], path: Path, bound: dict[str, str]) -> str:
     return json.dumps(response) + "\n"
 
 
-def serve_http(path: Path, port: int) -> None:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            who = self.headers["Authorization"].removeprefix("Bearer key-of-")
-            body = respond(request, path, {"who": who}).encode() if "id" in request else b""
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+class JsonHandler(BaseHTTPRequestHandler):
+    """Reads JSON and sends text, and logs nothing."""
 
-        def log_message(self, *_: object) -> None:
-            pass
+    def read_json(self) -> Any:
+        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def send_text(self, text: str, kind: str = "application/json", headers: Mapping[str, str] | None = None) -> None:
+        body = text.encode()
+        self.send_response(200)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def serve_http(path: Path, port: int) -> None:
+    class Handler(JsonHandler):
+        def do_POST(self) -> None:
+            request = self.read_json()
+            who = self.headers["Authorization"].removeprefix("Bearer key-of-")
+            self.send_text(respond(request, path, {"who": who}) if "id" in request else "")
 
     HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 

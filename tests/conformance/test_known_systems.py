@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 
 from memory_conformance import load_checks, run_in_process
 from memory_conformance.systems import llamaindex, mcp
+from tests.conformance.mcp_server import JsonHandler
 
 SUITES = {check.suite for check in load_checks().values()}
 LONG = {"as_of", "concurrency", "cost", "erasure", "names", "paging", "ttl"}
@@ -180,24 +181,16 @@ def test_an_mcp_server_over_http_gets_its_headers(is_stream: bool) -> None:
 def serve_mcp(seen: list[Any], *, is_stream: bool) -> Iterator[str]:
     """Serve answers that repeat the method, as JSON or as an event; give the connection a session."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(JsonHandler):
         def do_POST(self) -> None:
             seen.append(self.headers)
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = self.read_json()
             answer = {"jsonrpc": "2.0", "id": request["id"], "result": {"method": request["method"]}}
             if request["method"] == "fail":
                 answer = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": 1, "message": "no such method"}}
             text = json.dumps(answer)
-            body = (f"event: message\ndata: {text}\n\n" if is_stream else text).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream" if is_stream else "application/json")
-            self.send_header("Mcp-Session-Id", "s1")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
+            kind = "text/event-stream" if is_stream else "application/json"
+            self.send_text(f"event: message\ndata: {text}\n\n" if is_stream else text, kind, {"Mcp-Session-Id": "s1"})
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -22,7 +22,7 @@ WORKER_PROCESS = Path(__file__).with_name("worker_process.py")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-def run_python(*arguments: str, timeout: float | None = None) -> dict[str, Any]:
+def run_program(*arguments: str, timeout: float | None = None) -> dict[str, Any]:
     """Run a program of the repository and return the JSON that it prints."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
     command = [sys.executable, *arguments]
@@ -35,7 +35,7 @@ def run_python(*arguments: str, timeout: float | None = None) -> dict[str, Any]:
 
 def killed(folder: Path, runs: int, *graph: str) -> dict[str, int]:
     """Kill this many writers and return the problems found, by kind."""
-    report = run_python(str(CRASH_PROCESS), str(folder), str(runs), "7", *graph, timeout=500)
+    report = run_program(str(CRASH_PROCESS), str(folder), str(runs), "7", *graph, timeout=500)
     assert report.pop("runs") == runs
     assert report.pop("killed_before_the_first_add") < runs, "no writer lived long enough to be a test"
     assert report.pop("memories")
@@ -55,7 +55,7 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, runs: int) -> None:
 @needs_fork
 @pytest.mark.slow
 def test_a_write_of_any_kind_that_is_killed_is_done_or_not_done() -> None:
-    report = run_python("-m", "benchmarks.faults.kills", "25")
+    report = run_program("-m", "benchmarks.faults.kills", "25")
     assert sum(report["kills"].values()) == 25
     assert report["problems"] == []
 
@@ -92,7 +92,7 @@ def test_a_fleet_on_postgres_loses_and_doubles_nothing(tmp_path: Path, postgres_
 
 def worked(folder: Path, jobs: int, *more: str) -> dict[str, int]:
     """Kill workers and return the problems found; stops if no worker makes progress."""
-    report = run_python(str(WORKER_PROCESS), str(folder), str(jobs), *more)
+    report = run_program(str(WORKER_PROCESS), str(folder), str(jobs), *more)
     assert report.pop("jobs") == jobs
     assert report.pop("kills") > 0
     return {name: count for name, count in report.items() if count}

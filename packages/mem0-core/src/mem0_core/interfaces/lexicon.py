@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from mem0_core.domain.records import Scope
 
 __all__ = [
-    *("FeatureChanges", "Lexicon", "MemoryFeatureSet", "MemoryFeatures", "ScopeState", "VersionedLexicon"),
+    "FeatureChanges",
+    "Lexicon",
+    "MemoryFeatureSet",
+    "MemoryFeatures",
+    "ScopeState",
+    "VersionedLexicon",
     "WordKind",
 ]
 

@@ -70,6 +70,6 @@ SYSTEMS: dict[str, KnownSystem] = {
     "mcp": KnownSystem(
         f"{_HERE}.mcp:McpServer",
         "",
-        "an MCP server; MEMORY_CONFORMANCE_MCP is a file with its command or URL and its tools, else mem0-core mcp",
+        "an MCP server; MEMORY_CONFORMANCE_MCP is a file with its command or URL and its tools, else mem0-core serve",
     ),
 }

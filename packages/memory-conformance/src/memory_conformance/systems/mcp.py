@@ -24,9 +24,7 @@ from typing import Any
 from memory_conformance.api import VERBS, Record, Records, System, Texts
 
 MEM0_CORE: Mapping[str, Any] = {
-    "command": [
-        *("{python}", "-m", "mem0_core.cli", "serve", "--path={folder}", "--llm-backend=none", "--port={port}"),
-    ],
+    "command": ["{python}", "-m", "mem0_core.cli", "serve", "--path={folder}", "--llm-backend=none", "--port={port}"],
     "url": "http://127.0.0.1:{port}/mcp",
     "key": {
         "command": ["{python}", "-m", "mem0_core.cli", "keys", "--path={folder}", "--create=kit", "--user={owner}"],

@@ -410,8 +410,13 @@ def link_messages(
         )
         sql = "UPDATE memories SET trust = ? WHERE row = ? AND trust < ?"
         if (yield from execute(sql, (trust, memory, trust))) and change.event is Event.NONE:
-            [raised] = yield from dialect.reserve_seqs(1)  # searches that keep the memory read it again
-            yield insert_event(dialect, change.after, Event.UPDATE, raised, cause)
+            yield from record_trust(dialect, change.after, cause)
+
+
+def record_trust(dialect: Dialect, item: MemoryItem, cause: Cause) -> Steps[None]:
+    """Record that the trust of a memory was changed, so that searches that keep the memory read it again."""
+    [seq] = yield from dialect.reserve_seqs(1)
+    yield insert_event(dialect, item, Event.UPDATE, seq, cause)
 
 
 def link_endings(

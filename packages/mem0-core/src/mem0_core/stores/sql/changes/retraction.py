@@ -14,13 +14,14 @@ from typing import Any
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.lineage import SourceLink, TextSupport, assess_texts
-from mem0_core.domain.records import Event, MemoryItem, RetractionEvent, Scope, Trust, same_fact_key
+from mem0_core.domain.records import MemoryItem, RetractionEvent, Scope, Trust, same_fact_key
 from mem0_core.interfaces import RetractionResult
 from mem0_core.stores.sql.changes.memories import (
     Cause,
     MemoryWriter,
     insert_event,
     record_change,
+    record_trust,
     remove_row,
     select_memories,
 )
@@ -319,8 +320,7 @@ class Retraction:
     def _set_trust(self, row: int, item: MemoryItem, trust: Trust | None) -> Steps[None]:
         if trust is not None and trust is not item.trust:
             yield from execute("UPDATE memories SET trust = ? WHERE row = ?", (int(trust), row))
-            [seq] = yield from self.dialect.reserve_seqs(1)
-            yield insert_event(self.dialect, item, Event.UPDATE, seq, self._cause)
+            yield from record_trust(self.dialect, item, self._cause)
 
     def _erase_past(self, lineage: _Lineage, indexes: Sequence[int]) -> Steps[None]:
         """Erase earlier texts that do not hold, so that searches of a past day do not return them."""
