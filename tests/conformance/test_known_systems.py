@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -135,16 +136,24 @@ def test_a_key_that_its_command_does_not_print_is_named(tmp_path: Path, monkeypa
         mcp.McpServer(tmp_path).add("ana", "I ski.")
 
 
+def test_a_reserved_port_is_given_to_no_other_process_and_can_be_bound() -> None:
+    port = mcp.reserve_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))  # without SO_REUSEADDR: whoever asks for any port is refused this one too
+    with socket.create_server(("127.0.0.1", port)) as server:
+        assert server.getsockname()[1] == port
+
+
 @pytest.mark.parametrize("who", ["{owner}", "everybody"])
 def test_one_server_over_http_serves_the_keys_of_all_owners(
     who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    show_key = "import sys; print('Keep it secret:', 'key-of-' + sys.argv[1])"
+    show_key = "import sys; print('Keep the key of port', int(sys.argv[2]), 'secret:', 'key-of-' + sys.argv[1])"
     server = {
         **json.loads(json.dumps(NOTES).replace('"who": "{owner}"', '"unused": ""')),
         "command": [*NOTES["command"], "{port}"],
         "url": "http://127.0.0.1:{port}/mcp",
-        "key": {"command": ["{python}", "-c", show_key, who], "pattern": "key-of-.+"},
+        "key": {"command": ["{python}", "-c", show_key, who, "{port}"], "pattern": "key-of-.+"},
         "headers": {"Authorization": "Bearer {key}"},
     }
     file = tmp_path / "server.json"

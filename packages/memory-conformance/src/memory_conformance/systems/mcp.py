@@ -64,6 +64,7 @@ class McpServer(System):
         self._is_shared = "{owner}" not in json.dumps(parts)  # only arguments of tools name the owner
         self._connections: OrderedDict[str, _Connection] = OrderedDict()
         self._program: _Program | None = None
+        self._port = 0  # of the program
 
     def add(
         self,
@@ -166,16 +167,19 @@ class McpServer(System):
 
     def _open(self, owner: str) -> _Connection:
         """Open the connection of an owner, and start the server if it has none."""
-        server, values = self._server, {"owner": owner, "folder": str(self.folder), "python": sys.executable}
+        server = self._server
+        needs_program = "url" in server and "command" in server and self._program is None
+        if needs_program:
+            self._port = reserve_port()
+        values = {"owner": owner, "folder": str(self.folder), "python": sys.executable, "port": str(self._port)}
         if "key" in server:  # before the start: a server may refuse to start without any key
             command = [fill(part, values) for part in server["key"]["command"]]
             shown = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True, text=True)
             values["key"] = _find_key(command, server["key"].get("pattern", r"\S+"), shown.stdout)
-        if "url" in server and "command" in server and self._program is None:
+        if needs_program:
             self._program = _Program(server["command"], server["url"], values)
         connection: _Connection
         if "url" in server:
-            values |= {} if self._program is None else {"port": self._program.port}
             headers = {name: fill(value, values) for name, value in server.get("headers", {}).items()}
             connection = _Http(fill(server["url"], values), headers)
         else:
@@ -197,13 +201,22 @@ def _find_key(command: list[str], pattern: str, shown: str) -> str:
     return str(found[0])
 
 
+def reserve_port() -> int:
+    """Return a port that a server can bind for the next minute, and that no other process receives by chance.
+
+    A connection that the server's side closes first stays in the state TIME_WAIT. Its port is then given to nobody who
+    asks for any free one; a server that names it, with SO_REUSEADDR as is usual, binds it.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address: tuple[str, int] = server.getsockname()
+        with socket.create_connection(address), server.accept()[0]:
+            return address[1]
+
+
 class _Program:
     """A server over HTTP, which ends with this process."""
 
     def __init__(self, command: list[str], url: str, values: Mapping[str, str]) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = str(probe.getsockname()[1])
-        values = {**values, "port": self.port}
         guard = [sys.executable, str(Path(__file__).with_name("_guard.py"))]
         self._guard = subprocess.Popen([*guard, *(fill(part, values) for part in command)], stdin=subprocess.PIPE)
         address = urllib.parse.urlsplit(fill(url, values))
