@@ -149,6 +149,30 @@ async def test_an_error_names_its_reason(connect: Connect, tool: str, arguments:
         assert reason in await call_wrongly(client, tool, **arguments)
 
 
+async def test_calls_build_the_schemas_of_the_tools_once(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, listed = build_mcp_server(memory, MAYA), []
+
+    async def count_tools() -> Any:
+        listed.append(await list_tools())
+        return listed[-1]
+
+    list_tools = server.list_tools
+    monkeypatch.setattr(server, "list_tools", count_tools)
+    async with Client(server) as client:
+        await call(client, "recall", query="tea")
+        lists_before = len(listed)  # one of the client, and one of the server
+        await call(client, "recall", query="coffee")
+    assert len(listed) == lists_before
+
+
+async def test_a_tool_that_is_added_later_can_be_called(memory: Memory) -> None:
+    server = build_mcp_server(memory, MAYA)
+    async with Client(server) as client:
+        await call(client, "recall", query="tea")
+        server.add_tool(lambda: "3 cups", name="count_cups")
+        assert (await client.call_tool("count_cups", {})).content[0].text == "3 cups"
+
+
 class Reranker:
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         return [0.5 for _ in texts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -36,11 +36,14 @@ def extend_calls(base: Any, tool_error: Any) -> Any:
     """
 
     class MemoryServer(base):  # type: ignore[misc]  # the version of the SDK decides
+        _schemas: Mapping[str, dict[str, Any]] = {}  # of the arguments of each tool
+
         async def call_tool(self, name: str, arguments: dict[str, Any], *context: Any) -> Any:
-            tools = {tool.name: tool for tool in await self.list_tools()}
-            if name not in tools:
-                raise tool_error(f"there is no tool {name!r}{suggest(name, tools)}; call one of them")
-            schema = _input_schema(tools[name])
+            if name not in self._schemas:
+                self._schemas = {tool.name: _input_schema(tool) for tool in await self.list_tools()}
+            schema = self._schemas.get(name)
+            if schema is None:
+                raise tool_error(f"there is no tool {name!r}{suggest(name, self._schemas)}; call one of them")
             for argument, value in arguments.items():
                 if argument not in schema["properties"]:
                     shown = repr(argument)[1:-1][:_MAX_NAME_CHARS]
