@@ -204,8 +204,8 @@ def _find_key(command: list[str], pattern: str, shown: str) -> str:
 def reserve_port() -> int:
     """Return a port that a server can bind for the next minute, and that no other process receives by chance.
 
-    A connection that the server's side closes first stays in the state TIME_WAIT. Its port is then given to nobody who
-    asks for any free one; a server that names it, with SO_REUSEADDR as is usual, binds it.
+    A connection that the server's side closes first stays in the state TIME_WAIT. The system then gives its port to no
+    process that asks for any free one. A server that names it binds it, with SO_REUSEADDR as is usual.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         address: tuple[str, int] = server.getsockname()
