@@ -592,9 +592,32 @@ def test_how_well_days_fit_what_is_asked(
         ("I signed up for the half marathon in April.", "2027"),
         ("I need a visa in May.", "2027"),
         ("The wedding is on 2 May.", "2027"),
+        ("I've accepted a job at Galp, starting in April.", "2027"),
+        ("I'll be joining Galp in October.", "2027"),
+        ("I'm getting married to Ann in June.", "2027"),
+        ("I was going to move in May.", "2027"),
     ],
 )
 def test_what_happened_in_a_month_without_a_year_is_not_in_the_future(text: str, year: str) -> None:
     days = find_event_days(text, date(2026, 11, 26))
     assert days is not None
     assert str(days.first)[:4] == year
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("We're moving to Oslo in two weeks.", "2026-12-07", "2026-12-13"),
+        ("I'll start in 3 months.", "2027-02-11", "2027-03-13"),
+        ("We will be living in Oslo from May.", "2027-05-01", "2027-05-31"),
+        ("I move the week after next.", "2026-12-07", "2026-12-13"),
+        ("The lease ends two weeks from now.", "2026-12-07", "2026-12-13"),
+    ],
+)
+def test_what_will_happen_has_the_days_that_are_to_come(text: str, first: str, last: str) -> None:
+    assert find_event_days(text, date(2026, 11, 26)) == DateRange(first, last)
+
+
+@pytest.mark.parametrize("text", ["I learned to drive in two weeks.", "I got a letter from May.", "How far is it in a day?"])
+def test_how_long_it_took_and_who_sent_it_are_no_days(text: str) -> None:
+    assert find_event_days(text, date(2026, 11, 26)) is None

@@ -1544,7 +1544,7 @@ class StatementReader:
         group = clause.pattern.group
         if group == "trip" and not self._is_trip(clause, tail):
             return -1
-        days = self._days(clause.start, clause_end)
+        days = self._days(clause.start, self._skip_start(clause_end, end))
         subjects = subject.names
         has_employer = any(meaning.family == "works_at" for meaning in clause.pattern.meanings)
         said = False
@@ -1626,6 +1626,11 @@ class StatementReader:
             if self._lows[index] in self._words["clause_ends"]:
                 return index
         return min(end, at + MAX_CLAUSE_WORDS)
+
+    def _skip_start(self, at: int, end: int) -> int:
+        """Return the end of ``, starting in May`` or ``and start on Monday`` at an index, or the index."""
+        is_start = self._text.low(at) in {",", "and"} and self._text.low(at + 1) in self._words["start_dates"]
+        return self._clause_end(at + 1, end) if is_start else at
 
     def _is_trip(self, clause: _Clause, tail: list[str]) -> bool:
         if clause.tense not in {"plan", "future", "progress", "present"}:

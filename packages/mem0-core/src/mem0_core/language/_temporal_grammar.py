@@ -67,6 +67,7 @@ class Kind:
     TIME = "T"
     ANCHOR = "V"  # a time relative to the reference day
     WHOLE_YEAR = "A"
+    AHEAD = "I"  # a time only in a text about the future: in two weeks, from May
     # Words that name a time.
     RELATIVE_DAY = "R"
     TIME_OF_DAY = "N"
@@ -101,6 +102,7 @@ class Kind:
     THIS = "t"
     NEXT = "n"
     AGO = "g"
+    FROM_NOW = "2"
     # Prepositions and signs.
     IN = "p"
     FOREIGN_IN = "P"
@@ -276,6 +278,7 @@ _VOCABULARY = {
     Kind.THIS: "this",
     Kind.NEXT: "next coming upcoming",
     Kind.AGO: "ago",
+    Kind.FROM_NOW: "from_now from_today",
     Kind.IN: "in during throughout",
     Kind.FOREIGN_IN: "en em im nel в во",
     Kind.ON: "on",
@@ -419,6 +422,7 @@ def _amount(parts: Sequence[Part]) -> tuple[int, ...]:
     return count.value if count else (1, 1)
 
 
+_UNITS = (Kind.UNIT, Kind.DAYS, Kind.YEARS)
 _AMOUNTS = (Kind.COUNT, Kind.DAY_NUMBER, Kind.NUMBER)
 
 
@@ -475,6 +479,20 @@ def _trailing(parts: Sequence[Part], today: int) -> Part:
 def _ago(parts: Sequence[Part], today: int) -> Part:
     low, high = _amount(parts)
     return _anchor(_span_around(parts[-2], today, -high, -low))
+
+
+def _from_now(parts: Sequence[Part], today: int) -> Part:
+    """Read ``two weeks from now``, ``the week after next``."""
+    unit = _find_last(parts, *_UNITS) or _OTHER
+    if parts[-1].kind == Kind.NEXT:
+        return _anchor(_unit_span(unit, today, 2))
+    return _anchor(_span_around(unit, today, *_amount(parts)))
+
+
+def _ahead(parts: Sequence[Part], today: int) -> Part:
+    """Read ``in two weeks``, ``from May``: after a verb of the past, those are a duration and a sender."""
+    read = _from_now if _find_last(parts, *_UNITS) else _calendar
+    return read(parts, today)._replace(kind=Kind.AHEAD)
 
 
 def _this_unit(parts: Sequence[Part], today: int) -> Part:
@@ -641,6 +659,10 @@ _GRAMMAR: tuple[dict[_Handler, str], ...] = (
             THIS? [LAST PAST NEXT] AMOUNT [UNIT DAYS YEARS]
           | (?: THIS? PAST | THE LAST ) [UNIT YEARS] (?! OF )""",
         _ago: "AMOUNT [UNIT DAYS] AGO",
+        _from_now: "AMOUNT [UNIT DAYS YEARS] FROM_NOW | THE? UNIT AFTER NEXT",
+        _ahead: """
+            (?<= IN ) AMOUNT [UNIT DAYS YEARS] (?! [AGO OF BEFORE AFTER] )
+          | (?<= FROM ) [MONTH_OR_NAME MONTH_OR_VERB] (?! OTHER )""",
         _this_unit: "(?: [LAST THIS] | (?<!THE) NEXT | THIS? PAST ) [UNIT WEEKEND] (?! OF )",
         _weekday: """
             THIS? [LAST THIS NEXT PAST] WEEKDAY (?! OF ) TIME_OF_DAY?

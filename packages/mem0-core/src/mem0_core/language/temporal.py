@@ -33,6 +33,7 @@ from mem0_core.language._temporal_grammar import (
 
 __all__ = ["TimeSpan", "find_event_days", "is_about_time", "parse_time_spans", "score_day", "score_days"]
 
+_KINDS = frozenset([Kind.WHOLE_YEAR, Kind.TIME, Kind.ANCHOR])
 _RECURRING = re.compile(r"\b(?:every|each|always|usually|birthdays?|anniversar(?:y|ies)|annual(?:ly)?|yearly)\b", re.I)
 
 
@@ -61,11 +62,15 @@ def parse_time_spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
     A day, a month or a season without a year is in the only year that the text names ("In 2023, what did she do in
     May?", "in June and July 2022").
     """
+    return _parse(text, reference, _KINDS)
+
+
+def _parse(text: str, reference: date, kinds: frozenset[str]) -> tuple[TimeSpan, ...]:
     today = reference.toordinal()
     found = [
         (part.kind, span)
         for part in parse(_normalize(text), today)
-        if part.kind in (Kind.WHOLE_YEAR, Kind.TIME, Kind.ANCHOR)
+        if part.kind in kinds
         for span in part.spans
         if exists(span)
     ]
@@ -97,14 +102,15 @@ def score_days(spans: Iterable[TimeSpan], days: DateRange) -> float:
 def find_event_days(text: str, reference: date) -> DateRange | None:
     """Return the range of the days that a statement names; None if it names none, or recurring ones.
 
-    `reference` is the day of the statement. A day without a year is the nearest one, and the latest one before
-    `reference` if the statement tells what happened ("I moved in May", said in November).
+    `reference` is the day of the statement. A day without a year is the nearest one; the latest one before `reference`
+    if the statement tells what happened ("I moved in May", said in November), and the next one if it tells what will
+    happen ("I'm joining Galp in May"). Only then "in two weeks" and "from May" are times.
     """
     if _RECURRING.search(text):
         return None
-    spans = parse_time_spans(text, reference)
-    is_over = any(span.is_yearly for span in spans) and _tells_what_happened(text)
-    found = [_choose_year(span, reference, is_over=is_over) if span.is_yearly else span for span in spans]
+    outlook = _find_outlook(text)
+    spans = _parse(text, reference, _KINDS | {Kind.AHEAD} if outlook > 0 else _KINDS)
+    found = [_choose_year(span, reference, outlook) if span.is_yearly else span for span in spans]
     if not found:
         return None
     firsts, lasts = [span.first for span in found], [span.last for span in found]
@@ -172,30 +178,42 @@ def _candidate_days(span: TimeSpan, first: date | None, last: date | None) -> se
     return ends | {day for day in wanted if (first is None or day >= first) and (last is None or day <= last)}
 
 
-def _tells_what_happened(text: str) -> bool:
+def _find_outlook(text: str) -> int:
+    """Return -1 if a text tells what happened, 1 if it tells what will happen, and 0 if it may do either."""
     said = _normalize(text)
-    return _HAPPENED.search(said) is not None and _PLANNED.search(said) is None
+    if _AHEAD.search(said) is not None:
+        return 1
+    return -1 if _HAPPENED.search(said) is not None and _PLANNED.search(said) is None else 0
 
 
-def _choose_year(span: TimeSpan, reference: date, *, is_over: bool) -> TimeSpan:
-    """Return a yearly span in the year in which it is nearest to a day; if it is over, it did not begin later."""
+def _choose_year(span: TimeSpan, reference: date, outlook: int) -> TimeSpan:
+    """Return a yearly span in the year in which it is nearest to a day.
+
+    Args:
+        outlook: -1 if the span began by that day, 1 if it ends after it.
+    """
     assert span.first is not None
     assert span.last is not None
     years = [year for year in (reference.year - 1, reference.year, reference.year + 1) if 1 < year <= 9999]
     over = span.last.year - span.first.year  # 1 for a winter, which begins in the year before
     ones = [(_in_this_year(span.first, year - over), _in_this_year(span.last, year)) for year in years]
-    begun = [one for one in ones if one[0] <= reference] if is_over else []
-    first, last = min(begun or ones, key=lambda one: max((one[0] - reference).days, (reference - one[1]).days))
+    fitting = [one for one in ones if outlook == 0 or (one[0] <= reference if outlook < 0 else one[1] > reference)]
+    first, last = min(fitting or ones, key=lambda one: max((one[0] - reference).days, (reference - one[1]).days))
     return TimeSpan(first, last, span.precision)
 
 
+_AHEAD = re.compile(
+    r"\b(?:will|shall|gonna|(?<!was )(?<!were )(?:going|about) to)\b|'ll\b"
+    r"|(?:\b(?:am|are|is|im)|'(?:m|re|s))\s+(?:(?:also|finally|now|then|officially|soon|not)\s+)?(?!being\b)[a-z]{2,}ing\b"
+)
+"""Forms of the future: a progressive with a time that is to come ("moving in May")."""
 _HAPPENED = re.compile(
     r"\b(?:was|were|did|had|got|went|came|met|left|began|bought|took|made|saw|became|lost|found|sold|gave|quit|broke"
     r"|spent|won|flew|ran|built|drove|chose|wrote|fell|told|taught|kept|felt|held|paid|(?:have|has|'ve|'s) been"
     r"|(?!need|feed|seed|speed|indeed|exceed|succeed|proceed|hundred|sacred)[a-z]{2,}ed)\b"
 )
 _PLANNED = re.compile(
-    r"\b(?:will|shall|won't|gonna|going to|about to|hopefully|upcoming|next|due|would|could|should|might|may be|if"
+    r"\b(?:will|shall|won't|gonna|going to|about to|hopefully|upcoming|next|due|(?<!since )start(?:s|ing)?|would|could|should|might|may be|if"
     r"|(?:schedul|postpon|delay|book|reserv|arrang|cancel)(?:e|ed|led)?)\b|'ll\b"
     r"|\b(?:plann?|hop|want|need|excit|suppos|expect|decid|invit|ask|offer|agree|register|sign|promis|accept)"
     r"(?:e|ed|ing|s)?\s+(?:\w+\s+){0,3}?(?:to|for|until)\b"
