@@ -618,6 +618,8 @@ def test_what_will_happen_has_the_days_that_are_to_come(text: str, first: str, l
     assert find_event_days(text, date(2026, 11, 26)) == DateRange(first, last)
 
 
-@pytest.mark.parametrize("text", ["I learned to drive in two weeks.", "I got a letter from May.", "How far is it in a day?"])
+@pytest.mark.parametrize(
+    "text", ["I learned to drive in two weeks.", "I got a letter from May.", "How far is it in a day?"]
+)
 def test_how_long_it_took_and_who_sent_it_are_no_days(text: str) -> None:
     assert find_event_days(text, date(2026, 11, 26)) is None

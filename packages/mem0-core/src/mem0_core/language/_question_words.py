@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mem0_core._system.text_caches import text_cache
+from mem0_core.language._english_words import is_common
 from mem0_core.language._tables import load_tables
 from mem0_core.language.families import all_nouns, all_verb_forms, all_verb_phrases, load_families
 
@@ -85,7 +86,8 @@ term_ends: and or but if while than then that not called named you they he she i
 own_relatives: mum mom mommy mummy dad daddy grandma grandpa granny nana granddad grandad
 verb_leads: have has had used to will did do does going
 clause_openers: you the a an to that who
-hurry: whats=what_is wheres=where_is whos=who_is hows=how_is whens=when_is whys=why_is im=i_am ive=i_have i'm=i_am
+hurry: wat=what wot=what
+ whats=what_is wheres=where_is whos=who_is hows=how_is whens=when_is whys=why_is im=i_am ive=i_have i'm=i_am
  i've=i_have i'd=i_had i'll=i_will we're=we_are we've=we_have we'd=we_had dont=do_not doesnt=does_not didnt=did_not
  cant=can_not cannot=can_not isnt=is_not arent=are_not wasnt=was_not havent=have_not hasnt=has_not u=you ur=your
  wats=what_is wot=what wots=what_is wanna=want_to wana=want_to rn=right_now
@@ -219,8 +221,8 @@ def drop_doubled(word: str) -> str:
 
 @text_cache(4096)
 def correct_word(word: str) -> str:
-    """Return the word of the vocabulary that a word is a slip of; the word itself if there is none."""
-    if len(word) < 3 or len(word) > 16 or not word.isalpha() or is_known(word):
+    """Return the word of the vocabulary that a word is a slip of; the word itself if there is none, or it is common."""
+    if len(word) < 3 or len(word) > 16 or not word.isalpha() or is_known(word) or is_common(word):
         return word
     best = min(((_slip_cost(word, near), near) for near in _find_similar_words(word)), default=(9, word))
     return best[1] if best[0] <= (1 if len(word) < 6 else 2) else word

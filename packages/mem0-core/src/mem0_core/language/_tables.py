@@ -31,5 +31,5 @@ def load_tables(name: str) -> dict[str, Any]:
 
 
 def load_lines(name: str) -> bytes:
-    """Return the sorted lines of a data file, such as ``english_words``, as they are."""
+    """Return the sorted lines of a data file, such as ``rare_words``, as they are."""
     return (_FOLDER / f"{name}.txt").read_bytes()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
+from mem0_core.language._english_words import is_english_word
 from mem0_core.language._phrases import detect_language
 from mem0_core.language._question_words import LISTS, correct_word, drop_doubled, expand, is_known
-from mem0_core.language._tables import load_lines
 
 __all__ = ["correct_by_grammar", "correct_opening", "find_nearest_spelling", "is_english", "is_word"]
 
@@ -24,25 +23,7 @@ def is_english(text: str) -> bool:
 
 def is_word(word: str) -> bool:
     """Return True for a word of English or of the grammar of questions, or one that it writes out, as "whats"."""
-    return is_known(word) or expand(word) is not None or _has_line(_english_words(), word.encode())
-
-
-@lru_cache(maxsize=1)
-def _english_words() -> bytes:
-    return load_lines("english_words")
-
-
-def _has_line(lines: bytes, line: bytes) -> bool:
-    """Return True if a line is one of some sorted lines; as they are, they take a tenth of the memory of a set."""
-    low, high = 0, len(lines)
-    while low < high:
-        start = lines.rfind(b"\n", low, (low + high) // 2) + 1 or low
-        end = lines.index(b"\n", start)
-        found = lines[start:end]
-        if found == line:
-            return True
-        low, high = (end + 1, high) if found < line else (low, start)
-    return False
+    return is_known(word) or expand(word) is not None or is_english_word(word)
 
 
 def correct_by_grammar(word: str) -> str | None:

@@ -204,7 +204,8 @@ def _choose_year(span: TimeSpan, reference: date, outlook: int) -> TimeSpan:
 
 _AHEAD = re.compile(
     r"\b(?:will|shall|gonna|(?<!was )(?<!were )(?:going|about) to)\b|'ll\b"
-    r"|(?:\b(?:am|are|is|im)|'(?:m|re|s))\s+(?:(?:also|finally|now|then|officially|soon|not)\s+)?(?!being\b)[a-z]{2,}ing\b"
+    r"|(?:\b(?:am|are|is|im)|'(?:m|re|s))\s+(?:(?:also|finally|now|then|officially|soon|not)\s+)?"
+    r"(?!being\b)[a-z]{2,}ing\b"
 )
 """Forms of the future: a progressive with a time that is to come ("moving in May")."""
 _HAPPENED = re.compile(
@@ -213,7 +214,8 @@ _HAPPENED = re.compile(
     r"|(?!need|feed|seed|speed|indeed|exceed|succeed|proceed|hundred|sacred)[a-z]{2,}ed)\b"
 )
 _PLANNED = re.compile(
-    r"\b(?:will|shall|won't|gonna|going to|about to|hopefully|upcoming|next|due|(?<!since )start(?:s|ing)?|would|could|should|might|may be|if"
+    r"\b(?:will|shall|won't|gonna|going to|about to|hopefully|upcoming|next|due|would|could|should"
+    r"|might|may be|if|(?<!since )start(?:s|ing)?"
     r"|(?:schedul|postpon|delay|book|reserv|arrang|cancel)(?:e|ed|led)?)\b|'ll\b"
     r"|\b(?:plann?|hop|want|need|excit|suppos|expect|decid|invit|ask|offer|agree|register|sign|promis|accept)"
     r"(?:e|ed|ing|s)?\s+(?:\w+\s+){0,3}?(?:to|for|until)\b"
