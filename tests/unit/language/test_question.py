@@ -62,6 +62,9 @@ def test_most_other_labeled_questions_compile_as_labeled(split: str, share: floa
         ("wich comapny does my brohter work for", "which company does my brother work for"),
         ("whats my moms name", "what is my mom's name"),
         ("who is my girlfreind", "who is my girlfriend"),
+        ("what is my mums new boyfriend called", "what is my mum's new boyfriend called"),
+        ("whens my wifes birthday", "when is my wife's birthday"),
+        ("my brothers best friends name", "my brother's best friend's name"),
     ],
 )
 def test_slips_of_question_words_and_families_are_corrected(slip: str, meant: str) -> None:

@@ -199,12 +199,16 @@ class SubjectReader:
         return is_first or index == 0 or not token.text[0].isupper()
 
     def _is_missing_apostrophe(self, end: int) -> bool:
-        """Return True if the next noun belongs to this one: "my sisters husband"."""
+        """Return True if the next noun belongs to this one: "my sisters husband", "my mums new flat"."""
+        if not is_relative_or_pet(self.lows[end - 1]):
+            return False
+        while end < len(self.tokens) and self._is_term_word(end) and self.lows[end] in LISTS["adjectives"]:
+            end += 1
         if end >= len(self.tokens) or not self._is_term_word(end):
             return False
         follows = self.lows[end]
         is_noun = bool(families_of_noun(follows)) or follows in LISTS["generic"]
-        return is_noun and not lemmas_of(follows) and is_relative_or_pet(self.lows[end - 1])
+        return is_noun and not lemmas_of(follows)
 
     def _read_apposition(self, index: int, end: int) -> NounPhrase | None:
         """Return the person that a name after a relative names: "my son Pete", "my eldest, Kai,"."""

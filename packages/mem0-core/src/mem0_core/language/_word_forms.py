@@ -29,9 +29,10 @@ attend follow
 
 
 def plurals_of(noun: str) -> Iterator[str]:
-    """Yield the plurals of a noun."""
+    """Yield the plurals of a noun; ``wifes`` too, as which "wife's" is typed in a hurry."""
     if noun in _PLURALS:
         yield _PLURALS[noun]
+        yield noun + "s"
     elif noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
         yield noun[:-1] + "ies"
     elif noun.endswith(("s", "x", "ch", "sh")):
