@@ -184,7 +184,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "entities": entities,
     "extract_by_rules": lambda text: extract_by_rules(text, speaker="ann"),
     "read_introductions": read_introductions,
-    "read_all_statements": lambda text: read_all_statements(text, said_on=TODAY),
+    "read_all_statements": read_all_statements,
     "slots_of": slots_of,
     "is_statement": is_statement,
     "is_question": is_question,

@@ -8,7 +8,6 @@ of a bounded number of attempts of bounded length, so the time taken is linear i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import date
 from typing import Literal, NamedTuple
 
 from mem0_core.domain.bounds import MAX_STATEMENTS
@@ -17,7 +16,6 @@ from mem0_core.language._grammar import Element, Grammar, Kin, Meaning, Pattern
 from mem0_core.language._slots import Found, SlotReader, Value
 from mem0_core.language._tokens import MAX_NAME_WORDS, TokenizedText
 from mem0_core.language.families import load_families
-from mem0_core.language.temporal import find_event_days
 
 __all__ = ["SPEAKER", "Effect", "Statement", "StatementReader"]
 
@@ -129,9 +127,10 @@ class Statement(NamedTuple):
         subject: a name as written; `SPEAKER` for the speaker; ``my sister`` for a relative without a name.
         family: name of a `Family`.
         value: the value as written; empty if the text names none.
-        days: the days from which it holds, ends or in which it held, where the text says so.
+        days: the days from which it holds, ends or in which it held, if `when` and the day of the text tell them.
         is_certain: True if subject, value and effect are plainly stated, so that it can become a relation.
         relation: label of the relation, where it says more than the family (``boyfriend`` of ``partner``).
+        when: the words that say when it holds; empty if there are none.
     """
 
     subject: str
@@ -141,6 +140,7 @@ class Statement(NamedTuple):
     days: DateRange | None = None
     is_certain: bool = True
     relation: str = ""
+    when: str = ""
 
 
 class _Subject(NamedTuple):
@@ -212,9 +212,9 @@ class StatementReader:
         statements: in the order of the text.
     """
 
-    def __init__(self, text: TokenizedText, grammar: Grammar, said_on: date | None = None) -> None:
+    def __init__(self, text: TokenizedText, grammar: Grammar) -> None:
         self.statements: list[Statement] = []
-        self._text, self._grammar, self._said_on = text, grammar, said_on
+        self._text, self._grammar = text, grammar
         self._clauses = grammar.clauses
         self._words, self._lows = grammar.words, text.lows
         self._slots = SlotReader(text, grammar, self._mentioned_name)
@@ -504,7 +504,7 @@ class StatementReader:
             return 0
         if is_now and before.effect == "past":
             self.statements[-1] = before._replace(is_certain=True)
-        self._say(before.subject, "lives_in", value, "begins" if is_now else "past", None, is_now)
+        self._say(before.subject, "lives_in", value, "begins" if is_now else "past", "", is_now)
         return stop
 
     def _parent(self) -> str:
@@ -1544,7 +1544,7 @@ class StatementReader:
         group = clause.pattern.group
         if group == "trip" and not self._is_trip(clause, tail):
             return -1
-        days = self._days(clause.start, self._skip_start(clause_end, end))
+        when = self._when(clause.start, self._skip_start(clause_end, end))
         subjects = subject.names
         has_employer = any(meaning.family == "works_at" for meaning in clause.pattern.meanings)
         said = False
@@ -1554,9 +1554,9 @@ class StatementReader:
             if effect is None or (meaning.family.startswith("works_") and self._leaves_place(clause, tail)):
                 continue
             said = True
-            self._say_values(meaning, subject, clause, effect, is_certain, days)
+            self._say_values(meaning, subject, clause, effect, is_certain, when)
             if effect != "ends" and is_certain and meaning.slot == "1":
-                after = self._adjuncts(meaning.family, effect, subjects, clause.stop, end, days, has_employer)
+                after = self._adjuncts(meaning.family, effect, subjects, clause.stop, end, when, has_employer)
                 stop = max(stop, after)
         if said:
             self._subject, self._last_tense = subject, clause.tense
@@ -1599,7 +1599,7 @@ class StatementReader:
                 return at
             for name in subject.names:
                 for one in found.values:
-                    self._say(name, meaning.family, one.text, "holds", None, meaning.is_certain, meaning.label)
+                    self._say(name, meaning.family, one.text, "holds", "", meaning.is_certain, meaning.label)
             at = found.stop
         return at
 
@@ -1652,18 +1652,17 @@ class StatementReader:
     def _is_language(self, value: Value) -> bool:
         return value.text.lower() in self._words["languages"] | self._words["peoples"]
 
-    def _days(self, start: int, end: int) -> DateRange | None:
-        if self._said_on is None:
-            return None
+    def _when(self, start: int, end: int) -> str:
+        """Return the words of a clause, and those just before it, if some of them may say when."""
         first = max(0, start - 4)
         said = self._lows[first:end]
         is_dated = any(low[:1].isdigit() for low in said)
         if not is_dated and self._words["timely"].isdisjoint(said) and self._words["months"].isdisjoint(said):
-            return None
+            return ""
         first = next(
             (i + 1 for i in range(start - 1, first - 1, -1) if self._lows[i] in {".", "!", "?", ";", "\n"}), first
         )
-        return find_event_days(self._text.join(first, end), self._said_on)
+        return self._text.join(first, end)
 
     def _effect(
         self, meaning: Meaning, subject: _Subject, clause: _Clause, tail: list[str]
@@ -1770,22 +1769,22 @@ class StatementReader:
         clause: _Clause,
         effect: Effect,
         is_certain: bool,
-        days: DateRange | None,
+        when: str,
     ) -> None:
         if clause.pattern.group == "death":
-            self._say_death(subject, days)
+            self._say_death(subject, when)
             return
         if meaning.slot == "S":
             for name in subject.names:
                 if name and not name.startswith("my "):
-                    self._say(SPEAKER, meaning.family, name, effect, days, is_certain)
+                    self._say(SPEAKER, meaning.family, name, effect, when, is_certain)
             return
         names = subject.names[:1] if meaning.slot == "&" else subject.names
         if meaning.family in _SHARED and subject.person == "first" and meaning.slot != "&":
             names = (*names, *subject.others)
         for name in names:
             for value in self._values(meaning, subject, clause):
-                self._say_value(name, meaning, value, effect, is_certain, days)
+                self._say_value(name, meaning, value, effect, is_certain, when)
 
     def _values(self, meaning: Meaning, subject: _Subject, clause: _Clause) -> Iterable[Value]:
         if meaning.slot == "&":
@@ -1814,7 +1813,7 @@ class StatementReader:
         return True
 
     def _say_value(
-        self, name: str, meaning: Meaning, value: Value, effect: Effect, is_certain: bool, days: DateRange | None
+        self, name: str, meaning: Meaning, value: Value, effect: Effect, is_certain: bool, when: str
     ) -> None:
         family, label = (value.family, value.label) if meaning.family == "kin" else (meaning.family, meaning.label)
         is_loss = meaning.family == "kin" and effect == "ends"
@@ -1823,7 +1822,7 @@ class StatementReader:
         if family == "partner" and value.gender and effect != "ends":
             label = "boyfriend" if value.gender == "m" else "girlfriend"
         index = self._say(
-            name, family, value.text, effect, days, is_certain and (bool(value.text) or effect == "ends"), label
+            name, family, value.text, effect, when, is_certain and (bool(value.text) or effect == "ends"), label
         )
         if value.is_unnamed and index >= 0 and effect != "ends":
             self._unnamed = (
@@ -1839,7 +1838,7 @@ class StatementReader:
         elif family == "owns" and index >= 0 and effect != "ends" and not value.text[:1].isupper():
             self._unnamed = (index,)
 
-    def _say_death(self, subject: _Subject, days: DateRange | None) -> None:
+    def _say_death(self, subject: _Subject, when: str) -> None:
         for name in subject.names:
             if not name:
                 continue
@@ -1847,7 +1846,7 @@ class StatementReader:
             for family in families:
                 if family in _MORTAL:
                     value = "" if name.startswith("my ") else name
-                    self._say(subject.owner, family, value, "ends", days, bool(value) or family != "has_pet")
+                    self._say(subject.owner, family, value, "ends", when, bool(value) or family != "has_pet")
 
     def _adjuncts(
         self,
@@ -1856,7 +1855,7 @@ class StatementReader:
         subjects: tuple[str, ...],
         at: int,
         end: int,
-        days: DateRange | None,
+        when: str,
         has_employer: bool = False,
     ) -> int:
         """Read more values after the first: the employer of a job, the place of a home.
@@ -1891,7 +1890,7 @@ class StatementReader:
                 for name in subjects:
                     for value in found.values:
                         if value.text:
-                            self._say(name, other, value.text, "ends" if sign == "-" else effect, days, sign != "?")
+                            self._say(name, other, value.text, "ends" if sign == "-" else effect, when, sign != "?")
                 last = step = found.stop
                 break
             index = step
@@ -1907,7 +1906,7 @@ class StatementReader:
         family: str,
         value: str,
         effect: Effect,
-        days: DateRange | None = None,
+        when: str = "",
         is_certain: bool = True,
         label: str = "",
     ) -> int:
@@ -1918,6 +1917,6 @@ class StatementReader:
         if family == "lives_with" and effect == "begins":
             self._housemates[value] = subject
         elif family == "lives_in" and subject in self._housemates and effect in ("holds", "begins"):
-            self._say(self._housemates.pop(subject), family, value, "begins", days, is_certain)
-        self.statements.append(Statement(subject, family, value, effect, days, is_certain, label))
+            self._say(self._housemates.pop(subject), family, value, "begins", when, is_certain)
+        self.statements.append(Statement(subject, family, value, effect, None, is_certain, label, when))
         return len(self.statements) - 1

@@ -15,6 +15,7 @@ from mem0_core.language._phrases import detect_language, read_phrases
 from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementReader
 from mem0_core.language._tokens import TokenizedText, tokenize
 from mem0_core.language.families import load_families
+from mem0_core.language.temporal import find_event_days
 
 __all__ = [
     "MAX_SLOT_TEXT_CHARS",
@@ -35,35 +36,35 @@ _MAX_TEXT_CHARS = 4_000  # characters of a text that are read
 
 
 def read_statements(text: str, *, said_on: date) -> tuple[Statement, ...]:
-    """Return the statements of a text, in its order.
+    """Return the statements of a text, in its order, with their days.
 
     Args:
         said_on: the day from which relative times count.
     """
-    return read_all_statements(text[:_MAX_TEXT_CHARS], said_on)
+    said = read_all_statements(text[:_MAX_TEXT_CHARS])
+    days = {when: find_event_days(when, said_on) for when in {one.when for one in said} if when}
+    return tuple(one._replace(days=days[one.when]) if one.when else one for one in said) if days else said
 
 
-def read_all_statements(
-    text: str, said_on: date | None = None, *, tokens: TokenizedText | None = None
-) -> tuple[Statement, ...]:
-    """Return the statements of a text of any length; without `said_on`, relative times say nothing.
+def read_all_statements(text: str, *, tokens: TokenizedText | None = None) -> tuple[Statement, ...]:
+    """Return the statements of a text of any length, without their days.
 
     Args:
         tokens: the tokens of the text, if they are known.
     """
-    return _read_short(text, said_on) if len(text) <= _MAX_TEXT_CHARS else _read(text, said_on, tokens)
+    return _read_short(text) if len(text) <= _MAX_TEXT_CHARS else _read(text, tokens)
 
 
 @text_cache(4096)
-def _read_short(text: str, said_on: date | None) -> tuple[Statement, ...]:
-    return _read(text, said_on)
+def _read_short(text: str) -> tuple[Statement, ...]:
+    return _read(text)
 
 
-def _read(text: str, said_on: date | None, tokens: TokenizedText | None = None) -> tuple[Statement, ...]:
+def _read(text: str, tokens: TokenizedText | None = None) -> tuple[Statement, ...]:
     language = detect_language(text)
     if language != "english":
         return tuple(read_phrases(text, language))
-    return tuple(StatementReader(tokens or tokenize(text, "english"), load_grammar("english"), said_on).read())
+    return tuple(StatementReader(tokens or tokenize(text, "english"), load_grammar("english")).read())
 
 
 def slot_key(subject: str, family: str) -> str:
@@ -88,7 +89,7 @@ def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:
     if len(text) > MAX_SLOT_TEXT_CHARS:
         return ()
     families, keys = load_families(), dict[str, None]()
-    for one in read_all_statements(text[:_MAX_TEXT_CHARS], None):  # slots do not depend on the day
+    for one in read_all_statements(text[:_MAX_TEXT_CHARS]):
         subject = one.subject or speaker or SPEAKER
         keys[slot_key(subject, one.family)] = None
         if one.effect == "ends":
