@@ -179,7 +179,12 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         # A message that was processed meanwhile is in neither: no longer queued, and not yet a memory of `active`.
         active, known = None, (yield from _look_up(ports, request, None))
     if known.get("relations") and not request.recipe.is_dense_only:
+        terms = request.query.terms
         request = replace(request, query=(yield from _restore_names(ports, request, active)))
+        if active is None and _reads_words(request) and request.query.terms != terms:  # "Carl" may be the user: "me"
+            find = ports.store.lexicon.postings
+            terms = request.query.terms
+            known["postings"] = yield from do(find, request.scope, terms, kind="term", limit=COMMON_TERM_COUNT)
     query, signals = request.query, request.recipe.signals
     check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
