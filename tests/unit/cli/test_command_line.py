@@ -272,11 +272,12 @@ def test_fish_knows_every_command() -> None:
     assert all(f"-a {name} " in script for name in commands())
 
 
-def test_a_short_command_loads_no_library_that_it_does_not_need(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["search", "context"])
+def test_a_short_command_loads_no_library_that_it_does_not_need(command: str, tmp_path: Path) -> None:
     main(["--path", str(tmp_path), "add", "Maya lives in Lisbon.", "--user", "maya"])
     code = """
 import gc, os, sys
-sys.argv = ["mem0-core", "--path", sys.argv[1], "search", "Where does Maya live?", "--user", "maya"]
+sys.argv = ["mem0-core", "--path", sys.argv[1], sys.argv[2], "Where does Maya live?", "--user", "maya"]
 from mem0_core.cli import main
 assert main() == 0
 assert "numpy" in sys.modules
@@ -285,4 +286,4 @@ assert not loaded, loaded
 assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
 assert gc.get_freeze_count()
 """
-    assert "Maya lives in Lisbon." in run_python(code, tmp_path)
+    assert "Maya lives in Lisbon." in run_python(code, tmp_path, command)

@@ -18,6 +18,8 @@ from mem0_core import Memory, Scope
 from mem0_core.domain.records import Message
 from mem0_core.flow import run
 from mem0_core.language.parsed_query import parse_query
+from mem0_core.language.statements import read_statements
+from mem0_core.recall import _slots
 from mem0_core.recall import cache as search_cache
 from mem0_core.recall._neighbors import load_relations
 from mem0_core.stores.graph.embedded import EmbeddedGraph
@@ -50,10 +52,10 @@ class Pair:
         self.kept.close()
         self.plain.close()
 
-    def check(self, **options: Any) -> None:
+    def check(self, *queries: str, **options: Any) -> None:
         """Check that both find the same, whatever was kept before."""
         options = {"user_id": "u", "limit": 30, "explain": True, **options}
-        for query in QUERIES:
+        for query in queries or QUERIES:
             expected = flatten(self.plain.search(query, **options))
             for _ in range(2):  # the second search may find the result of the first
                 found = flatten(self._driver.search(query, **options))
@@ -480,6 +482,32 @@ def test_deleted_memories_do_not_stay_in_memory(pair: Pair) -> None:
     assert kept_by(pair.kept)["active_scopes"] == 1, "that of the other user"
     pair.kept.delete_all(user_id="u")
     assert kept_by(pair.kept)["active_memories"] == 0
+
+
+def test_a_question_that_names_the_user_finds_the_same_as_without_a_cache(tmp_path: Path) -> None:
+    """Its words are those of the question that the graph restores: "Who is married to me?"."""
+    with Pair(tmp_path) as pair:
+        pair.kept.add("My name is Carl.", user_id="u")
+        pair.kept.add("Carl moved to Leith.", user_id="u")
+        pair.check("Who is married to Carl?")
+        pair.check("Who is married to Carl?", min_trust="user")
+
+
+def test_the_statements_of_a_memory_are_read_once_although_others_are_added(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def read_counted(text: str, *, said_on: date) -> Any:
+        read.append(text)
+        return read_statements(text, said_on=said_on)
+
+    monkeypatch.setattr(_slots, "read_statements", read_counted)
+    pair.kept.update(id_of(pair.kept, "I live in Lisbon."), "I live in Rome.")
+    for query in ("Where do I live?", "Where is my home?"):
+        pair.kept.search(query, user_id="u")
+        pair.kept.add(f"Note of {query}", user_id="u")
+    assert (read.count("I live in Lisbon."), read.count("I live in Rome.")) == (0, 1)
 
 
 def test_a_query_is_parsed_once_for_each_day() -> None:

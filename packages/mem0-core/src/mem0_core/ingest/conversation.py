@@ -18,7 +18,6 @@ from mem0_core.interfaces import ChatModel, Job, Lease, Ports, Summary
 from mem0_core.language.messages import format_transcript
 from mem0_core.language.shown_texts import ShownTexts
 from mem0_core.llm.prompts import NO_CONTEXT, Context, summary_messages
-from mem0_core.llm.replies import read_summary
 from mem0_core.recall.context import (
     ContextCandidates,
     PackedContext,
@@ -70,6 +69,8 @@ def refresh_summary(ports: Ports, chat: ChatModel, job: Job, lease: Lease, *, ma
         ModelError: the call failed. ReplyError: the answer was empty.
         StoreError: another worker has taken the job.
     """
+    from mem0_core.llm.replies import read_summary  # imports pydantic, which a context does without
+
     log = ports.store.message_log
     last = yield from do(log.latest_summary, job.scope)
     messages = yield from do(

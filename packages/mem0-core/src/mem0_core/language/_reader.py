@@ -672,7 +672,7 @@ class StatementReader:
     def _say_job(self, subject: _Subject, found: Found, start: int, end: int) -> None:
         for name in subject.names:
             self._say(name, "works_as", found.values[0].text, "holds")
-        self._adjuncts("works_as", "holds", subject.names, found.stop, end, None)
+        self._adjuncts("works_as", "holds", subject.names, found.stop, end, "")
 
     def _after_origin(self, subject: _Subject, end: int) -> int:
         """Return the index of the verb after ``from HR``, ``at the gym`` behind a subject; its end if there is none."""

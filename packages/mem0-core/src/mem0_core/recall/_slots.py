@@ -28,7 +28,7 @@ from mem0_core.recall._timeline import (
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
 
-__all__ = ["SlotReader", "current_time", "fold", "to_slot_memory"]
+__all__ = ["SlotReader", "current_time", "fold", "read_slot_memory", "to_slot_memory"]
 
 _MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
 _MAX_SLOT_MEMORIES = 96  # of these the newest that are read
@@ -155,7 +155,7 @@ class SlotReader:
         rows = search.filter_rows(newest)
         items = yield from find_items(ports, search, rows)
         known = [items[row] for row in rows if row in items]
-        found = [to_slot_memory(item) for item in known if not is_expired(item, search.request.today)]
+        found = [read_slot_memory(search, item) for item in known if not is_expired(item, search.request.today)]
         queued = (one.item for one in search.transient if one.is_unprocessed)
         return found + [to_slot_memory(item, is_unprocessed=True) for item in queued]
 
@@ -175,7 +175,8 @@ def _find_proof(
 
     It was said before the relation ended ("gave up rugby" ends it), names the value, or has most words of the relation.
     """
-    supporting = [to_slot_memory(items[memory]) for memory in relation.memories if memory in items]
+    found = (items[memory] for memory in relation.memories if memory in items)
+    supporting = [SlotMemory(item, _said_at(item), ()) for item in found]  # the relation is their statement
     earlier = [memory for memory in past if memory.item.id in relation.memories]
     named = [memory for memory in past if mentions_name(memory.item.text, value)]
     words = frozenset(extract_terms(f"{relation.triplet.relationship} {value}"))
@@ -188,13 +189,27 @@ def _find_proof(
     return max([*supporting, *earlier] or named, key=rank, default=None)
 
 
+def read_slot_memory(search: Search, item: MemoryItem) -> SlotMemory:
+    """Return a memory in its present text with its statements, which are kept with a scope in memory."""
+    if search.active is None or item.row is None:
+        return to_slot_memory(item)
+    kept = search.active.slot_memories.get(item.row)
+    if kept is None or kept.item is not item:
+        kept = search.active.slot_memories[item.row] = to_slot_memory(item)
+    return kept
+
+
 def to_slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:
-    said_at = item.updated_at or item.created_at
+    said_at = _said_at(item)
     said: tuple[Statement, ...] = ()
     is_person = item.role != "assistant" or item.actor_id is not None
     if is_person and len(item.text) <= MAX_SLOT_TEXT_CHARS:
         said = read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
     return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
+
+
+def _said_at(item: MemoryItem) -> str:
+    return item.updated_at or item.created_at
 
 
 def fold(name: str) -> str:

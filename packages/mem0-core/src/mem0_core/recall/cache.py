@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mem0_core.domain.records import Hit, MemoryItem, Scope
     from mem0_core.interfaces import FeatureChanges, MemoryStore, VectorIndex
     from mem0_core.recall._plan import Search, SearchRequest
+    from mem0_core.recall._timeline import SlotMemory
 
 __all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scope", "read_once", "read_rows"]
 
@@ -223,7 +224,7 @@ class SearchCache:
                 return
             for other, kept in list(self._scopes.items()):  # to the half, so that few searches do it
                 if kept.active is not None and kept.records:
-                    self._replace(other, _Kept(replace(kept.active, items={}, reads={}, results={})))
+                    self._replace(other, _Kept(replace(kept.active, items={}, slot_memories={}, reads={}, results={})))
                 if self._records <= _MAX_RECORDS // 2:
                     break
 
@@ -312,6 +313,7 @@ class ActiveScope:
         slots: keys of the slots of each memory, separated by newlines, (n,).
         expiration_dates: ``YYYY-MM-DD`` or None, (n,).
         items: memories by row that were read.
+        slot_memories: those of them whose statements were read, see `_slots`.
         reads: results of reads of the graph, see `read_once`.
         results: searches, with their hits and notes.
     """
@@ -329,6 +331,7 @@ class ActiveScope:
     slots: NDArray[np.object_]
     expiration_dates: NDArray[np.object_]
     items: dict[int, MemoryItem]
+    slot_memories: dict[int, SlotMemory]
     reads: dict[Hashable, object]
     results: dict[Hashable, tuple[Search, list[Hit], list[str]]]
 
@@ -476,8 +479,10 @@ def _load(
     active = content.build(version, state)
     if kept is not None:
         active.items.update(kept.items.copy())
+        active.slot_memories.update(kept.slot_memories.copy())
         for row in changed_rows:
             active.items.pop(row, None)
+            active.slot_memories.pop(row, None)
         # A memory that changed may have been evidence, or have named somebody who was merged.
         has_additions_only = len(unchanged.memories.rows) == kept.size
         if has_additions_only and state == kept.state._replace(seq=state.seq, queued=state.queued):
@@ -595,6 +600,7 @@ class _Content(NamedTuple):
             slots=self.slots,
             expiration_dates=self.expiration_dates,
             items={},
+            slot_memories={},
             reads={},
             results={},
         )

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from mem0_core.domain.records import Hit, Relation, fact_opening, same_fact_key
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
-from mem0_core.language.utterances import is_question
 from mem0_core.recall._asked_time import is_over
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall.search import recall
@@ -75,17 +74,23 @@ def recall_relevant(ports: Ports, request: SearchRequest) -> Flow[RelevantHits]:
     if request.threshold is not None:
         return RelevantHits((yield from recall(ports, request)), [])
     search = yield from recall(ports, replace(request, limit=max(request.limit, _BACKGROUND_HITS)))
-    found = search.hits
-    if is_question(request.query.text):  # a memory of the question itself answers nothing
-        own_key, opening = same_fact_key(request.query.text), fact_opening(request.query.text)
-        found = [
-            hit for hit in found if fact_opening(hit.item.text) != opening or same_fact_key(hit.item.text) != own_key
-        ]
+    found = _without_question(search.hits, request.query.text)
     over = frozenset() if search.slot_answer is None else search.slot_answer.over
     selected = select_relevant(found, request.query.question, gate=request.recipe.gate, over=over)
     search.hits = selected[: request.limit]
     kept = {(hit.item.id, hit.item.text) for hit in search.hits}
     return RelevantHits(search, [hit for hit in found if (hit.item.id, hit.item.text) not in kept])
+
+
+def _without_question(hits: list[Hit], query: str) -> list[Hit]:
+    """Return hits without those that are the query itself, if it is a question: they answer nothing."""
+    own_key, opening = same_fact_key(query), fact_opening(query)
+    others = [hit for hit in hits if fact_opening(hit.item.text) != opening or same_fact_key(hit.item.text) != own_key]
+    if len(others) == len(hits):
+        return hits
+    from mem0_core.language.utterances import is_question  # compiles long patterns
+
+    return others if is_question(query) else hits
 
 
 def select_relevant(

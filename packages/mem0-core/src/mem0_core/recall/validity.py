@@ -22,7 +22,7 @@ from mem0_core.language.families import families_of_noun, load_families, with_na
 from mem0_core.language.question import Question, expand_kinship
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, ending_key, slot_key
 from mem0_core.recall._asked_time import said_at
-from mem0_core.recall._slots import SlotReader, current_time, fold, to_slot_memory
+from mem0_core.recall._slots import SlotReader, current_time, fold, read_slot_memory, to_slot_memory
 from mem0_core.recall._timeline import (
     Period,
     SlotMemory,
@@ -344,10 +344,7 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
     replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
     if not replaced and not any(hit.has_statements for hit in hits):
         return list(hits)
-    memories = [
-        to_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text))) if hit.has_statements else None
-        for hit in hits
-    ]
+    memories = [_read_hit(search, hit, replaced) if hit.has_statements else None for hit in hits]
     stating = [memory for memory in memories if memory is not None]
     slots = dict.fromkeys(slot for memory in stating for slot in _slots(memory))
     if not slots and not replaced:
@@ -366,6 +363,11 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
         hit if validity is None else replace(hit, validity=validity)
         for hit, validity in zip(hits, validities, strict=True)
     ]
+
+
+def _read_hit(search: Search, hit: Hit, replaced: Mapping[tuple[str, str], str]) -> SlotMemory:
+    end = replaced.get((hit.item.id, hit.item.text))
+    return read_slot_memory(search, hit.item) if end is None else to_slot_memory(hit.item, replaced_at=end)
 
 
 def _closing_key(subject: str, family: str) -> str:
