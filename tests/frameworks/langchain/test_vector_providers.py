@@ -222,7 +222,6 @@ class Build:
             patches.enter_context(patch.object(module, chosen.name, made))
             patches.enter_context(patch("mem0_langchain.vector_providers._create_by_entry"))
             patches.enter_context(patch("mem0_langchain.vector_providers._create_valkey_index"))
-            patches.enter_context(patch("mem0_langchain.vector_providers.check_keys"))
             build_vector_store(self.provider, MemoryVectors(DIMS), DIMS, keys)
         bound = inspect.signature(real).bind(*made.call_args.args, **made.call_args.kwargs).arguments
         return {**bound, **bound.get("kwargs", {})}

@@ -36,20 +36,19 @@ _WITHOUT_EFFECT = (
 
 
 def build_vector_store(provider: str, embedding: Any, dims: int, keys: Keys) -> VectorStore:
-    """Build the vector store of a provider from mem0's keys.
+    """Build the vector store of a provider from mem0's keys, which `check_keys` has checked.
 
     Args:
         embedding: `MemoryVectors`, which return the memory's own vectors.
         dims: Length of these vectors.
 
     Raises:
-        ConfigError: A key is unknown or wrong, or the server refuses the connection.
+        ConfigError: A key is wrong, or the server refuses the connection.
         MissingExtraError: The packages of the provider are not installed.
     """
     given = {key: value for key, value in keys.items() if value is not None}
     chosen = VECTOR_STORES[provider]
     try:
-        check_keys(provider, given)
         make = _load(chosen.module, chosen.name)
         useful = {key: value for key, value in given.items() if key in chosen.keys or key not in _WITHOUT_EFFECT}
         store: VectorStore = chosen.build(make, embedding, dims, useful)

@@ -85,16 +85,21 @@ def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
     question = search.request.query.question
     if not question.path or not all(question.path) or question.confidence < _MIN_CONFIDENCE:
         return None
-    reader = SlotReader(ports, search)
+    answer, read = yield from _read_asked(SlotReader(ports, search), question)
+    return _choose(answer, read, current_time(search), hits)
+
+
+def _read_asked(reader: SlotReader, question: Question) -> Flow[tuple[SlotAnswer, Question]]:
+    """Read the slot of a question, or of one that writes its relatives out, and return the one that was read."""
     answer = yield from _read_slot(reader, question)
-    asked = question
-    for longer in () if answer.is_known else expand_kinship(asked):
+    best = None
+    for longer in () if answer.is_known else expand_kinship(question):
         found = yield from _read_slot(reader, longer)
-        if found.is_known or _without_owner(found.subjects) or question is asked:  # at least the person is known
-            answer, question = found, longer
+        if best is None or found.is_known or _without_owner(found.subjects):  # at least the person is known
+            best = found, longer
         if found.is_known:
             break
-    return _choose(answer, question, current_time(search), hits)
+    return best or (answer, question)
 
 
 def _read_slot(reader: SlotReader, question: Question) -> Flow[SlotAnswer]:
