@@ -23,7 +23,7 @@ from mem0_core.recall import _slots
 from mem0_core.recall import cache as search_cache
 from mem0_core.recall._neighbors import load_relations
 from mem0_core.stores.graph.embedded import EmbeddedGraph
-from tests.support import MODES, MemoryDriver, Mode, open_memory, result_texts, run_python
+from tests.support import MODES, MemoryDriver, Mode, hang_guard, open_memory, result_texts, run_python
 
 NEXT_YEAR = "2099-01-01"
 QUERIES = (
@@ -389,6 +389,28 @@ def test_changes_are_read_from_the_last_one_on(pair: Pair) -> None:
     after = kept_by(pair.kept)
     assert (after["loaded"], after["updated"]) == (before["loaded"], before["updated"] + 1)
     assert after["active_memories"] == before["active_memories"] + 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_worker_reads_what_it_learned_for_the_next_search(mode: Mode, tmp_path: Path) -> None:
+    async def learn(memory: Memory) -> list[str]:
+        await memory.aadd("I like tea.", user_id="u", run_id="r", background=True)
+        while not kept_by(memory)["updated"]:
+            await asyncio.sleep(0.01)
+        return result_texts(await memory.asearch("What do I like?", user_id="u"))
+
+    with open_memory(tmp_path) as memory, hang_guard():
+        memory.add("I live in Lisbon.", user_id="u")
+        memory.search("Where do I live?", user_id="u")
+        if mode == "sync":
+            memory.add("I like tea.", user_id="u", run_id="r", background=True)
+            while not kept_by(memory)["updated"]:
+                memory.flush()
+            found = result_texts(memory.search("What do I like?", user_id="u"))
+        else:
+            found = asyncio.run(learn(memory))
+        assert found[0] == "I like tea."
+        assert kept_by(memory)["updated"] == 1, "by the worker, none by the search"
 
 
 def test_uses_are_counted(pair: Pair) -> None:

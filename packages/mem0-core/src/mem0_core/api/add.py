@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +33,7 @@ from mem0_core.domain.records import (
 )
 from mem0_core.domain.suggestions import check_flag, suggest
 from mem0_core.domain.trust import Origin, name_origin, parse_origin
-from mem0_core.errors import ConfigError, InputError, NotFoundError
+from mem0_core.errors import ConfigError, InputError, Mem0Error, NotFoundError
 from mem0_core.flow import Flow, do, observe
 from mem0_core.interfaces import Job, Lease
 from mem0_core.language.messages import check_metadata, parse_messages
@@ -243,6 +244,9 @@ class AddApi(MemoryRuntime):
             done = yield from ingest(ports, self._request_for_jobs(jobs), lease)
             for skipped in done.skipped:  # no caller gets the result
                 _log.warning("skipped in the background: %s (%r)", skipped["reason"], skipped["item"])
+            if ports.cache is not None:
+                with suppress(Mem0Error):  # the jobs are done
+                    yield from do(ports.cache.refresh, ports.store, ports.index, jobs[0].scope)
         else:  # the messages were deleted after they were queued
             yield from do(self._store.jobs.mark_done, lease)
 

@@ -52,6 +52,10 @@ class SearchCache(Protocol):
         """Return the `recall.cache.ActiveScope` of a scope as it is now; None if it is not kept."""
         ...
 
+    def refresh(self, store: MemoryStore, index: VectorIndex, scope: Scope) -> None:
+        """Read what has changed in the kept scopes that hold a scope, so that their next searches need not."""
+        ...
+
     def find_result(self, store: MemoryStore, request: Any) -> Any:
         """Return the `recall.search.Search` of a request if it is kept and nothing was committed since, else None."""
         ...

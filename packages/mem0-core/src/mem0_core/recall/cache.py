@@ -162,6 +162,13 @@ class SearchCache:
         self._keep(scope, kept, counted)
         return kept
 
+    def refresh(self, store: MemoryStore, index: VectorIndex, scope: Scope) -> None:
+        """Read what has changed in the scopes in memory that hold a scope, so that their next searches need not."""
+        with self._lock:
+            held = [other for other, kept in self._scopes.items() if kept.active is not None and other.contains(scope)]
+        for other in held:
+            self.open(store, index, other)
+
     def find_result(self, store: MemoryStore, request: SearchRequest) -> Search | None:
         """Return the search of a request if it is kept, and nothing was committed since."""
         with self._lock:
