@@ -179,12 +179,7 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         # A message that was processed meanwhile is in neither: no longer queued, and not yet a memory of `active`.
         active, known = None, (yield from _look_up(ports, request, None))
     if known.get("relations") and not request.recipe.is_dense_only:
-        terms = request.query.terms
-        request = replace(request, query=(yield from _restore_names(ports, request, active)))
-        if active is None and _reads_words(request) and request.query.terms != terms:  # "Carl" may be the user: "me"
-            find = ports.store.lexicon.postings
-            terms = request.query.terms
-            known["postings"] = yield from do(find, request.scope, terms, kind="term", limit=COMMON_TERM_COUNT)
+        request = yield from _restore_names(ports, request, active, known)
     query, signals = request.query, request.recipe.signals
     check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
@@ -295,11 +290,20 @@ def _embed_query(ports: Ports, text: str) -> Flow[NDArray[np.float32]]:
     return vectors
 
 
-def _restore_names(ports: Ports, request: SearchRequest, active: ActiveScope | None) -> Flow[ParsedQuery]:
-    """Return the query with the names that the graph has as it has them, so that a name in lower case is seen."""
+def _restore_names(
+    ports: Ports, request: SearchRequest, active: ActiveScope | None, known: dict[str, Any]
+) -> Flow[SearchRequest]:
+    """Return the request with names as the graph has them, so that a name in lower case is seen.
+
+    Postings in `known` become those of its words: "Who is married to Carl?", asked by Carl, is "married to me".
+    """
     from mem0_core.recall.exploration import restore_query  # imports NumPy, which importing this package must not
 
-    return (yield from restore_query(ports, request.query, request.scope, active))
+    query = yield from restore_query(ports, request.query, request.scope, active)
+    if active is None and _reads_words(request) and query.terms != request.query.terms:
+        find = ports.store.lexicon.postings
+        known["postings"] = yield from do(find, request.scope, query.terms, kind="term", limit=COMMON_TERM_COUNT)
+    return replace(request, query=query)
 
 
 def _remove_names(text: str, names: frozenset[str]) -> str:
