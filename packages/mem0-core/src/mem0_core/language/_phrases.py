@@ -79,7 +79,7 @@ def detect_language(text: str) -> str:
     """Return the language of a text, by its function words; ``english`` in doubt."""
     lows = [token.lower() for token in _TOKEN.findall(text[:1_000]) if token[0].isalpha()]
     for language in LANGUAGES:
-        count = sum(low in _load(language).words["function"] for low in lows)
+        count = sum(map(_load(language).words["function"].__contains__, lows))
         if count >= MIN_FUNCTION_WORDS and count >= MIN_FUNCTION_SHARE * len(lows):
             return language
     return "english"

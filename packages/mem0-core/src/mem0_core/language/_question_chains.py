@@ -26,9 +26,9 @@ class Chain(NamedTuple):
 
 
 _TOKEN = re.compile(
-    r"(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»)"
-    r"|(?P<owns>(?<=[\w\"”»])['’]s\b|(?<=s)['’](?=\s))"
-    r"|(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)|(?P<stop>\S)"
+    r"(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)"
+    r"|(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»)"
+    r"|(?P<owns>(?<=[\w\"”»])['’]s\b|(?<=s)['’](?=\s))|(?P<stop>\S)"
 )
 _MAX_TEXT_CHARS = 2_000  # characters that are searched for steps
 _MAX_NESTING = 8  # of noun phrases joined by "of"

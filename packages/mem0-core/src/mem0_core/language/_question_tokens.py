@@ -26,9 +26,9 @@ Tense = Literal["now", "past", "future", "any"]
 Anchor = tuple[Literal["before", "after", "during"], str]
 
 _TOKEN = re.compile(
-    r"(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»|(?<!\w)'[\w-][^'\n]{0,40}'(?!\w))"
-    r"|(?P<owns>(?<=[\w\"”»'])['’]s\b|(?<=s)['’](?=\s))"
-    r"|(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)|(?P<stop>\S)"
+    r"(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)"
+    r"|(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»|(?<!\w)'[\w-][^'\n]{0,40}'(?!\w))"
+    r"|(?P<owns>(?<=[\w\"”»'])['’]s\b|(?<=s)['’](?=\s))|(?P<stop>\S)"
 )
 _MAX_TOKENS = 60  # of the sentence that is compiled
 _MIN_FREE_TOKENS = 2

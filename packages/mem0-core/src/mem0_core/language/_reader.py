@@ -259,8 +259,9 @@ class StatementReader:
 
     def _is_command(self, start: int) -> bool:
         """Return True if a sentence asks for work on a text that follows a colon."""
-        low, requests = self._text.low, self._words["requests"] | {","}
-        first = next((i for i in range(start, start + _MAX_REQUEST) if low(i) not in requests), start)
+        low, requests = self._text.low, self._words["requests"]
+        after = range(start, start + _MAX_REQUEST)
+        first = next((i for i in after if low(i) != "," and low(i) not in requests), start)
         if low(first) in self._words["notes"] and low(first + 1) == ":":  # "Edit: I live in Bari, not in Rome"
             return False
         return low(first) in self._words["commands"] and ":" in self._lows[first : first + _MAX_COMMAND]

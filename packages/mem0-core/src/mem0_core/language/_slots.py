@@ -53,6 +53,7 @@ class SlotReader:
         self._text, self._grammar, self._mention = text, grammar, mention
         self._clauses = grammar.clauses
         self._words = grammar.words
+        self._job_endings = grammar.endings("job_endings")
 
     def read(self, slot: str, at: int, end: int, strict: bool) -> Found | None:
         """Return the values of a slot at `at`; None if there are none.
@@ -422,21 +423,22 @@ class SlotReader:
 
     def is_job(self, low: str) -> bool:
         """Return True for the last word of an occupation."""
-        return low in self._words["jobs"] or low.endswith(self._grammar.endings("job_endings"))
+        return low in self._words["jobs"] or low.endswith(self._job_endings)
 
     def is_job_title(self, at: int) -> bool:
         """Return True if an occupation begins at `at` and a place, a time or the end of the clause follows it."""
         text, words = self._text, self._words
-        stop = at
-        while stop < at + MAX_ROLE_WORDS and not self.is_job(text.low(stop)):
-            if not text.low(stop).replace("-", "").isalpha() or text.low(stop) in self._grammar.breaks:
+        stop, low = at, text.low(at)
+        if low in words["determiners"] or low in words["pronouns"]:
+            return False
+        while stop < at + MAX_ROLE_WORDS and not self.is_job(low := text.low(stop)):
+            if not low.replace("-", "").isalpha() or low in self._grammar.breaks:
                 return False
             stop += 1
         while self.is_job(text.low(stop)):
             stop += 1
-        is_start = text.low(at) not in words["determiners"] | words["pronouns"]
         is_count = text.low(stop) == "," and (text.low(stop + 1).isdecimal() or text.low(stop + 1) in words["numbers"])
-        return is_start and (is_count or text.low(stop) in words["title_ends"])
+        return is_count or text.low(stop) in words["title_ends"]
 
     def _job(self, at: int, end: int, strict: bool) -> Found | None:
         text = self._text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Entity
@@ -49,14 +49,8 @@ class TokenizedText:
         self.starts = [0]
         self._is_name: list[bool] = []
         self.is_casual = any(map(str.isalpha, text)) and text == text.lower()
-        quoted = False
         tokens = _TOKEN.findall(_TITLE.sub(' "" ', text))
-        for word in tokens[_salutation_end(tokens, grammar) :]:
-            if word in '"“”«»\n':  # a quotation that nothing closes lasts to the end of its line
-                quoted = not quoted if word == '"' else word in "“«"
-            self._append(word, quoted)
-            if word in _SENTENCE_ENDS:
-                self.starts.append(len(self.words))
+        self._add_tokens(tokens[_salutation_end(tokens, grammar) :])
         self._find_adjectives_in_names()
 
     def _find_adjectives_in_names(self) -> None:
@@ -73,27 +67,39 @@ class TokenizedText:
                 is_list = before not in {"and", "&", "n"} or self._is_name[index - 2]
                 self._is_name[index] |= is_list and not self.lows[index + 1].isdigit()
 
-    def _append(self, word: str, is_quoted: bool) -> None:
-        low = word.lower().replace("’", "'")
-        self.is_casual |= word in self._grammar.casual
-        parts = self._grammar.slips.get(low)
-        if parts is None and low.endswith("n't") and len(low) > 3:
-            parts = (low[:-3], "not")
-        if parts is None:
-            self.words.append(word)
-            self.lows.append("" if is_quoted else low)
-            self._is_name.append(word[0].isupper() and self._can_be_name(word))
-        else:
-            self.words += parts
-            self.lows += [""] * len(parts) if is_quoted else parts
-            self._is_name += [False] * len(parts)
+    def _add_tokens(self, tokens: Iterable[str]) -> None:
+        words, lows, is_name = self.words, self.lows, self._is_name
+        slips, casual = self._grammar.slips, self._grammar.casual
+        is_quoted = False
+        for word in tokens:
+            if word in '"“”«»\n':  # a quotation that nothing closes lasts to the end of its line
+                is_quoted = not is_quoted if word == '"' else word in "“«"
+            low = word.lower().replace("’", "'")
+            self.is_casual |= word in casual
+            parts = slips.get(low)
+            if parts is None and low.endswith("n't") and len(low) > 3:
+                parts = (low[:-3], "not")
+            if parts is None:
+                words.append(word)
+                lows.append("" if is_quoted else low)
+                is_name.append(word[0].isupper() and self._can_be_name(word))
+            else:
+                words += parts
+                lows += [""] * len(parts) if is_quoted else parts
+                is_name += [False] * len(parts)
+            if word in _SENTENCE_ENDS:
+                self.starts.append(len(words))
 
     def low(self, index: int) -> str:
         """Return the compared form of a token; empty outside the text."""
         return self.lows[index] if 0 <= index < len(self.lows) else ""
 
     def _can_be_name(self, word: str) -> bool:
-        return len(word) <= _MAX_NAME_CHARS and _CONTRACTION_END.split(word.lower())[0] not in self._grammar.no_names
+        if len(word) > _MAX_NAME_CHARS:
+            return False
+        low = word.lower()
+        stem = low if low.isalnum() else _CONTRACTION_END.split(low)[0]
+        return stem not in self._grammar.no_names
 
     def is_name(self, index: int) -> bool:
         """Return True if a token is a capitalized word that can be part of a name."""
@@ -101,11 +107,13 @@ class TokenizedText:
 
     def name_end(self, index: int, end: int) -> int:
         """Return the end of the name that begins at `index` (``University of Oxford``); `index` if none begins."""
-        if not self.is_name(index):
+        is_name = self._is_name
+        if index >= len(is_name) or not is_name[index]:
             return index
         connectors = self._grammar.words["connectors"]
         stop = after = index
-        while after < min(end, index + MAX_NAME_WORDS) and self.is_name(after):
+        last = min(end, index + MAX_NAME_WORDS, len(is_name))
+        while after < last and is_name[after]:
             stop = after = after + 1
             while after < min(end, stop + 2) and self.lows[after] in connectors:
                 after += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.language._english_words import is_english_word
 from mem0_core.language._phrases import detect_language
 from mem0_core.language._question_words import LISTS, correct_word, drop_doubled, expand, is_known
@@ -21,6 +22,7 @@ def is_english(text: str) -> bool:
     return detect_language(text) == "english"
 
 
+@text_cache(16_384)
 def is_word(word: str) -> bool:
     """Return True for a word of English or of the grammar of questions, or one that it writes out, as "whats"."""
     return is_known(word) or expand(word) is not None or is_english_word(word)

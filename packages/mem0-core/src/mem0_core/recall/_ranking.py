@@ -369,17 +369,26 @@ class Ranker:
             self._add_deferred("session", self._compute_session())
         signals = np.array([parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._signals.values()])
         names, scale, memories = tuple(self._signals), self._recipe.score_scale, self._memories
-        for index in self._get_top_indexes(None).tolist():
+        best = self._get_top_indexes(None)
+        columns = (
+            best,
+            memories.rows[best],
+            self._sums[best],
+            memories.has_slots[best],
+            memories.previous_rows[best],
+            memories.next_rows[best],
+        )
+        for index, row, total, has_slots, before, after in zip(*(column.tolist() for column in columns), strict=True):
             transient = self._transient.get(index)
             yield RankedMemory(
-                int(memories.rows[index]) or None,
+                row or None,
                 transient.item if transient else None,
                 transient.is_unprocessed if transient else False,
-                max(0.0, scale(float(self._sums[index]))),
+                max(0.0, scale(total)),
                 dict(zip(names, signals[:, index].tolist(), strict=True)),
                 self._weights,
-                bool(memories.has_slots[index]),
-                (int(memories.previous_rows[index]), int(memories.next_rows[index])),
+                has_slots,
+                (before, after),
             )
 
     def _add_deferred(self, name: str, signal: NDArray[np.float64]) -> None:

@@ -50,8 +50,10 @@ def correct_query(ports: Ports, query: ParsedQuery, scope: Scope, active: Active
 
 
 def _is_unknown(word: str, active: ActiveScope | None) -> bool:
+    if is_word(word):
+        return False
     terms = extract_terms(word)
-    return bool(terms) and (active is None or active.find_term(terms[0]) is None) and not is_word(word)
+    return bool(terms) and (active is None or active.find_term(terms[0]) is None)
 
 
 def _find_in_scope(ports: Ports, word: str, scope: Scope, active: ActiveScope | None) -> Flow[str | None]:
