@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -165,8 +166,9 @@ def _encode(content: Any) -> bytes:
 
 def _build(body: bytes, status: int, headers: dict[str, str] | None = None) -> Any:
     kind = "application/json" if status < 400 else PROBLEM_TYPE
-    return _new_response(body, status, headers, kind)
+    return _response_class()(body, status, headers, kind)
 
 
-def _new_response(*arguments: Any) -> Any:
-    return import_module("starlette.responses").Response(*arguments)
+@cache
+def _response_class() -> Any:
+    return import_module("starlette.responses").Response

@@ -70,6 +70,7 @@ _VERDICTS = {"POSITIVE": True, "NEGATIVE": False, "VERY_NEGATIVE": False, None: 
 SERVER_OPTIONS = {
     "http": "mem0_core.server._protocol:BoundedProtocol",
     "log_level": "warning",
+    "access_log": False,  # else a line of each request is made, though not written at this level
     "timeout_graceful_shutdown": GRACE_SECONDS,
     "limit_concurrency": MAX_CONNECTIONS,
     "server_header": False,
@@ -90,7 +91,7 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     async def add(self, request: Any, key: ApiKey) -> Any:
         """Add messages."""
-        body = await read_json(request)
+        body = read_json(request)
         fields = pick(body, ADD, IGNORED)
         if "messages" not in fields:
             raise HttpError(400, "messages is missing")
@@ -102,7 +103,7 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     async def search(self, request: Any, key: ApiKey) -> Any:
         """Search memories."""
-        body = await read_json(request)
+        body = read_json(request)
         fields = pick(body, SEARCH, IGNORED)
         query = fields.pop("query", "")
         return await self._memory.asearch(query, **merge_ids(key, body), **fields)
@@ -127,7 +128,7 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     async def list_page(self, request: Any, key: ApiKey) -> Any:
         """List one page of the memories that pass a filter, as mem0's client asks for it."""
-        body, given = await read_json(request), dict(request.query_params)
+        body, given = read_json(request), dict(request.query_params)
         fields = pick(body, PAGE, IGNORED)
         page, size = read_number(given, "page") or 1, read_number(given, "page_size") or MAX_PAGE
         if size > MAX_PAGE:
@@ -160,7 +161,7 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     async def update(self, request: Any, key: ApiKey) -> Any:
         """Replace the text or add to the metadata of one memory."""
-        memory_id, body = request.path_params["memory_id"], await read_json(request)
+        memory_id, body = request.path_params["memory_id"], read_json(request)
         fields = pick(body, UPDATE, IGNORED)
         if not fields:
             raise HttpError(400, "text or metadata is missing")
@@ -198,7 +199,7 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     async def give_feedback(self, request: Any, key: ApiKey) -> Any:
         """Count feedback on one memory."""
-        fields = pick(await read_json(request), FEEDBACK)
+        fields = pick(read_json(request), FEEDBACK)
         verdict = fields.get("feedback")
         if not isinstance(verdict, str | None) or verdict not in _VERDICTS:
             raise HttpError(400, f"feedback is one of {', '.join(filter(None, _VERDICTS))}, or null to withdraw it")
@@ -213,13 +214,13 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     async def context(self, request: Any, key: ApiKey) -> Any:
         """Return the context of an agent's next turn."""
-        body = await read_json(request)
+        body = read_json(request)
         fields = pick(body, CONTEXT)
         return await self._memory.acontext(fields.pop("query", None), **merge_ids(key, body), **fields)
 
     async def answer(self, request: Any, key: ApiKey) -> Any:
         """Answer a question."""
-        body = await read_json(request)
+        body = read_json(request)
         fields = pick(body, ANSWER)
         return await self._memory.aanswer(fields.pop("question", ""), **merge_ids(key, body), **fields)
 

@@ -39,12 +39,12 @@ class SpaceHandlers:
 
     async def create_space(self, request: Any, key: ApiKey) -> Any:
         """Create a space."""
-        user, fields = await self._read(request, key, SPACE)
+        user, fields = self._read(request, key, SPACE)
         return await user.create_space(_take(fields, "space"), **fields)
 
     async def set_approval(self, request: Any, key: ApiKey) -> Any:
         """Let the writes of a space wait for approval, or not."""
-        user, fields = await self._read(request, key, APPROVAL)
+        user, fields = self._read(request, key, APPROVAL)
         await user.set_approval(_space(request), _take(fields, "requires_approval"))
         return {"message": "Space updated successfully"}
 
@@ -58,7 +58,7 @@ class SpaceHandlers:
 
     async def set_member(self, request: Any, key: ApiKey) -> Any:
         """Add a member to a space, or change a role."""
-        user, fields = await self._read(request, key, MEMBER)
+        user, fields = self._read(request, key, MEMBER)
         await user.set_member(_space(request), request.path_params["member"], _take(fields, "role"))
         return {"message": "Member set successfully"}
 
@@ -70,7 +70,7 @@ class SpaceHandlers:
 
     async def add_to_space(self, request: Any, key: ApiKey) -> Any:
         """Add messages to a space."""
-        user, fields = await self._read(request, key, ADD_TO_SPACE)
+        user, fields = self._read(request, key, ADD_TO_SPACE)
         return await user.add(name_messages(_take(fields, "messages"), request), space=_space(request), **fields)
 
     async def list_space(self, request: Any, key: ApiKey) -> Any:
@@ -82,7 +82,7 @@ class SpaceHandlers:
 
     async def update_in_space(self, request: Any, key: ApiKey) -> Any:
         """Replace the text of a memory of a space."""
-        user, fields = await self._read(request, key, UPDATE)
+        user, fields = self._read(request, key, UPDATE)
         return await user.update(await _find(user, request), _take(fields, "text"), **fields)
 
     async def delete_in_space(self, request: Any, key: ApiKey) -> Any:
@@ -96,7 +96,7 @@ class SpaceHandlers:
 
     async def settle_write(self, request: Any, key: ApiKey) -> Any:
         """Approve or reject a write of a space."""
-        user, fields = await self._read(request, key, VERDICT)
+        user, fields = self._read(request, key, VERDICT)
         is_approved, write_id = _take(fields, "approve"), request.path_params["write_id"]
         if not isinstance(is_approved, bool):
             raise HttpError(400, "approve must be true or false")
@@ -109,22 +109,22 @@ class SpaceHandlers:
 
     async def search_spaces(self, request: Any, key: ApiKey) -> Any:
         """Search a user's memories and those of their spaces."""
-        user, fields = await self._read(request, key, SEARCH_SPACES)
+        user, fields = self._read(request, key, SEARCH_SPACES)
         return await user.search(fields.pop("query", ""), **fields)
 
     async def build_space_context(self, request: Any, key: ApiKey) -> Any:
         """Return the context of a turn, from a user's memories and those of their spaces."""
-        user, fields = await self._read(request, key, SPACES_CONTEXT)
+        user, fields = self._read(request, key, SPACES_CONTEXT)
         return await user.context(fields.pop("query", None), **fields)
 
     async def answer_from_spaces(self, request: Any, key: ApiKey) -> Any:
         """Answer a question from a user's memories and those of their spaces."""
-        user, fields = await self._read(request, key, ANSWER_FROM_SPACES)
+        user, fields = self._read(request, key, ANSWER_FROM_SPACES)
         return await user.answer(fields.pop("question", ""), **fields)
 
-    async def _read(self, request: Any, key: ApiKey, accepted: Collection[str]) -> tuple[AsyncPrincipal, Fields]:
+    def _read(self, request: Any, key: ApiKey, accepted: Collection[str]) -> tuple[AsyncPrincipal, Fields]:
         """Return the user and the fields of a request with a body."""
-        body = await read_json(request)
+        body = read_json(request)
         fields = pick(body, accepted)
         name_subject(request, {})  # what a space learns may be about anybody: every erasure drops the response
         return self._principal(key, {**request.query_params, **body}), fields
