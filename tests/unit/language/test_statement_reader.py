@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from mem0_core.domain.records import DateRange
+from mem0_core.language import statements
 from mem0_core.language.families import family_of_label
-from mem0_core.language.statements import SPEAKER, read_statements
+from mem0_core.language.statements import SPEAKER, pack_statements, read_statements, unpack_statements
+from memory_conformance.stories import load_people
 
 SAID_ON = date(2024, 6, 5)
 LABELS = Path(__file__).parents[2] / "data" / "rules_en.jsonl"
@@ -343,3 +345,19 @@ def test_labeled_sentences_are_read_with_precision_and_recall(split: str, precis
 )
 def test_what_a_person_cannot_eat_is_avoided(text: str, value: str) -> None:
     assert [(one.family, one.value) for one in read_statements(text, said_on=date(2024, 1, 1))] == [("avoids", value)]
+
+
+def test_packed_statements_are_those_that_reading_the_text_anew_gives() -> None:
+    for message in (message for person in load_people()[:6] for message in person["messages"]):
+        text, said_on = message["text"], date.fromisoformat(message["time"][:10])
+        packed = pack_statements(text)
+        assert "\n" not in packed
+        assert unpack_statements(packed, text) is not None
+        assert read_statements(text, said_on=said_on, packed=packed) == read_statements(text, said_on=said_on)
+
+
+def test_packed_statements_of_another_text_or_of_other_rules_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed, said = pack_statements("I live in Oslo."), read_statements("I live in Rome.", said_on=SAID_ON)
+    assert read_statements("I live in Rome.", said_on=SAID_ON, packed=packed) == said
+    monkeypatch.setattr(statements, "_digest_rules", lambda: "other rules")
+    assert unpack_statements(packed, "I live in Oslo.") is None

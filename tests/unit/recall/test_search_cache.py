@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from mem0_core import Memory, Scope
 from mem0_core.domain.records import Message
 from mem0_core.flow import run
+from mem0_core.language import statements
 from mem0_core.language.parsed_query import parse_query
-from mem0_core.language.statements import read_statements
+from mem0_core.language.statements import Statement, read_all_statements, read_statements
 from mem0_core.recall import _slots
 from mem0_core.recall import cache as search_cache
 from mem0_core.recall._neighbors import load_relations
@@ -58,10 +59,14 @@ class Pair:
         for query in queries or QUERIES:
             expected = flatten(self.plain.search(query, **options))
             for _ in range(2):  # the second search may find the result of the first
-                found = flatten(self._driver.search(query, **options))
-                assert found.keys() == expected.keys(), (query, options)
-                for key, value in expected.items():
-                    assert found[key] == (pytest.approx(value, abs=1e-5) if isinstance(value, float) else value), key
+                check_same(flatten(self._driver.search(query, **options)), expected)
+
+
+def check_same(found: dict[tuple[Any, ...], Any], expected: dict[tuple[Any, ...], Any]) -> None:
+    """Check that two flattened results are the same, but for the rounding of scores."""
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        assert found[key] == (pytest.approx(value, abs=1e-5) if isinstance(value, float) else value), key
 
 
 def flatten(result: Any) -> dict[tuple[Any, ...], Any]:
@@ -391,6 +396,28 @@ def test_changes_are_read_from_the_last_one_on(pair: Pair) -> None:
     assert after["active_memories"] == before["active_memories"] + 1
 
 
+def test_statements_are_read_from_the_store_and_those_of_other_rules_from_the_text(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after an update, and in a memory that has not read them."""
+    pair.kept.update(id_of(pair.kept, "I live in Lisbon."), "I live in Rome.")
+    expected = flatten(pair.plain.search("Where do I live?", user_id="u", explain=True))
+    read: list[str] = []
+
+    def read_counted(text: str) -> tuple[Statement, ...]:
+        read.append(text)
+        return read_all_statements(text)
+
+    monkeypatch.setattr(statements, "read_all_statements", read_counted)
+    with open_memory(tmp_path) as memory:
+        check_same(flatten(memory.search("Where do I live?", user_id="u", explain=True)), expected)
+    assert read == []
+    monkeypatch.setattr(statements, "_digest_rules", lambda: "changed rules")
+    with open_memory(tmp_path) as memory:
+        check_same(flatten(memory.search("Where do I live?", user_id="u", explain=True)), expected)
+    assert "I live in Rome." in read
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_worker_reads_what_it_learned_for_the_next_search(mode: Mode, tmp_path: Path) -> None:
     async def learn(memory: Memory) -> list[str]:
@@ -520,9 +547,9 @@ def test_the_statements_of_a_memory_are_read_once_although_others_are_added(
 ) -> None:
     read: list[str] = []
 
-    def read_counted(text: str, *, said_on: date) -> Any:
+    def read_counted(text: str, **options: Any) -> Any:
         read.append(text)
-        return read_statements(text, said_on=said_on)
+        return read_statements(text, **options)
 
     monkeypatch.setattr(_slots, "read_statements", read_counted)
     pair.kept.update(id_of(pair.kept, "I live in Lisbon."), "I live in Rome.")

@@ -39,6 +39,7 @@ class MemoryFeatures(NamedTuple):
         previous_row, next_row: rows of the neighbors in the session.
         slots: the slots of the text (`language.statements.slots_of`), separated by newlines.
         useful, useless: counts of feedback, as in `domain.records.MemoryItem`.
+        statements: the statements of the text (`language.statements.pack_statements`); empty if the store keeps none.
     """
 
     row: int
@@ -55,6 +56,7 @@ class MemoryFeatures(NamedTuple):
     slots: str = ""
     useful: int = 0
     useless: int = 0
+    statements: str = ""
 
 
 class MemoryFeatureSet(NamedTuple):

@@ -7,9 +7,14 @@ a value still says something of its slot: "I quit my job" ends every ``works_at`
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import date
+from functools import cache
+from pathlib import Path
 
 from mem0_core._system.text_caches import text_cache
+from mem0_core.domain.bounds import MAX_STATEMENTS
+from mem0_core.domain.records import content_hash
 from mem0_core.language._grammar import load_grammar
 from mem0_core.language._phrases import detect_language, read_phrases
 from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementReader
@@ -23,10 +28,12 @@ __all__ = [
     "Effect",
     "Statement",
     "ending_key",
+    "pack_statements",
     "read_all_statements",
     "read_statements",
     "slot_key",
     "slots_of",
+    "unpack_statements",
 ]
 
 MAX_SLOT_TEXT_CHARS = 600
@@ -35,15 +42,45 @@ _MAX_SLOTS = 32
 _MAX_TEXT_CHARS = 4_000  # characters of a text that are read
 
 
-def read_statements(text: str, *, said_on: date) -> tuple[Statement, ...]:
+def read_statements(text: str, *, said_on: date, packed: str = "") -> tuple[Statement, ...]:
     """Return the statements of a text, in its order, with their days.
 
     Args:
         said_on: the day from which relative times count.
+        packed: what `pack_statements` made of the text, if it is known.
     """
-    said = read_all_statements(text[:_MAX_TEXT_CHARS])
+    known = unpack_statements(packed, text) if packed else None
+    said = read_all_statements(text[:_MAX_TEXT_CHARS]) if known is None else known
     days = {when: find_event_days(when, said_on) for when in {one.when for one in said} if when}
     return tuple(one._replace(days=days[one.when]) if one.when else one for one in said) if days else said
+
+
+def pack_statements(text: str) -> str:
+    """Return the statements of a text, without their days, as one line of JSON."""
+    rows = [(*one[:4], *one[5:]) for one in read_all_statements(text[:_MAX_TEXT_CHARS])]
+    return f"{_packed_head(text)}{json.dumps(rows, ensure_ascii=False, separators=(',', ':'))}"
+
+
+def unpack_statements(packed: str, text: str) -> tuple[Statement, ...] | None:
+    """Return the statements that `pack_statements` made of a text; None if it was another one, or other rules did."""
+    head = _packed_head(text)
+    if not packed.startswith(head):
+        return None
+    return tuple(Statement._make((*row[:4], None, *row[4:])) for row in json.loads(packed[len(head) :]))
+
+
+def _packed_head(text: str) -> str:
+    return f"{_digest_rules()} {content_hash(text)} "
+
+
+@cache
+def _digest_rules() -> str:
+    """Return a digest of the rules: statements that others have read may be wrong."""
+    digest = hashlib.blake2b(str(MAX_STATEMENTS).encode(), digest_size=8)
+    folder = Path(__file__).parent
+    for path in sorted([*folder.glob("*.py"), *folder.glob("data/*.toml")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def read_all_statements(text: str, *, tokens: TokenizedText | None = None) -> tuple[Statement, ...]:

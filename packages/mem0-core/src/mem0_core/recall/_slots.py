@@ -195,16 +195,19 @@ def read_slot_memory(search: Search, item: MemoryItem) -> SlotMemory:
         return to_slot_memory(item)
     kept = search.active.slot_memories.get(item.row)
     if kept is None or kept.item is not item:
-        kept = search.active.slot_memories[item.row] = to_slot_memory(item)
+        kept = to_slot_memory(item, packed=search.active.find_statements(item.row))
+        search.active.slot_memories[item.row] = kept
     return kept
 
 
-def to_slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:
+def to_slot_memory(
+    item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False, packed: str = ""
+) -> SlotMemory:
     said_at = _said_at(item)
     said: tuple[Statement, ...] = ()
     is_person = item.role != "assistant" or item.actor_id is not None
     if is_person and len(item.text) <= MAX_SLOT_TEXT_CHARS:
-        said = read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
+        said = read_statements(item.text, said_on=date.fromisoformat(said_at[:10]), packed=packed)
     return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
 
 

@@ -318,6 +318,7 @@ class ActiveScope:
         vocabulary: number of each term; it grows, and the versions of a scope share it.
         lengths: number of terms of each memory, (n,).
         slots: keys of the slots of each memory, separated by newlines, (n,).
+        statements: statements of each memory, as `pack_statements` writes them; empty if they are not stored, (n,).
         expiration_dates: ``YYYY-MM-DD`` or None, (n,).
         items: memories by row that were read.
         slot_memories: those of them whose statements were read, see `_slots`.
@@ -336,6 +337,7 @@ class ActiveScope:
     vocabulary: dict[str, int]
     lengths: NDArray[np.int64]
     slots: NDArray[np.object_]
+    statements: NDArray[np.object_]
     expiration_dates: NDArray[np.object_]
     items: dict[int, MemoryItem]
     slot_memories: dict[int, SlotMemory]
@@ -459,6 +461,11 @@ class ActiveScope:
         expired = [] if today is None else self.find_expired(today)
         return indexes[~np.isin(indexes, expired)] if expired else indexes
 
+    def find_statements(self, row: int) -> str:
+        """Return the statements of a memory, as they are stored; empty if they are not."""
+        index = int(self.memories.rows.searchsorted(row))
+        return self.statements[index] if index < self.size and self.memories.rows[index] == row else ""
+
     def find_expired(self, today: str) -> list[int]:
         """Return the indexes of the memories that expired before a day."""
         return [index for index, day in self._expiring if day < today]
@@ -506,6 +513,7 @@ class _Content(NamedTuple):
     terms: NDArray[np.int64]
     vocabulary: dict[str, int]
     slots: NDArray[np.object_]
+    statements: NDArray[np.object_]
     expiration_dates: NDArray[np.object_]
 
     @classmethod
@@ -519,7 +527,7 @@ class _Content(NamedTuple):
         if kept is None:
             numbers, nothing = np.zeros(0, dtype=np.int64), to_objects(())
             empty = np.zeros((0, 0), dtype=np.float32)
-            return cls(MemoryColumns.of(()), empty, numbers, numbers, {}, nothing, nothing)
+            return cls(MemoryColumns.of(()), empty, numbers, numbers, {}, nothing, nothing, nothing)
         is_kept = np.ones(kept.size, dtype=np.bool_)
         is_kept[gone] = False
         has_kept_owner = is_kept[kept.term_owners]
@@ -531,6 +539,7 @@ class _Content(NamedTuple):
             kept.terms[has_kept_owner],
             kept.vocabulary,
             kept.slots[is_kept],
+            kept.statements[is_kept],
             kept.expiration_dates[is_kept],
         )
 
@@ -561,6 +570,7 @@ class _Content(NamedTuple):
             np.concatenate([self.terms, np.array(numbers, dtype=np.int64)]),
             self.vocabulary,
             np.concatenate([self.slots, to_objects(memory.slots for memory in memories)]),
+            np.concatenate([self.statements, to_objects(memory.statements for memory in memories)]),
             np.concatenate([self.expiration_dates, to_objects(day for _, day in added)]),
         )._sort()
 
@@ -579,6 +589,7 @@ class _Content(NamedTuple):
             vectors=self.vectors[order],
             term_owners=places[self.term_owners],
             slots=self.slots[order],
+            statements=self.statements[order],
             expiration_dates=self.expiration_dates[order],
         )
 
@@ -605,6 +616,7 @@ class _Content(NamedTuple):
             vocabulary=self.vocabulary,
             lengths=np.bincount(self.term_owners, minlength=len(rows)),
             slots=self.slots,
+            statements=self.statements,
             expiration_dates=self.expiration_dates,
             items={},
             slot_memories={},

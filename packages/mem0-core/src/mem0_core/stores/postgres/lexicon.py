@@ -105,7 +105,7 @@ def _features_from_rows(found: Sequence[Sequence[Any]]) -> MemoryFeatureSet:
             ends.append(other if in_session else None)
             if in_session:
                 beside[other], cosines[other] = terms, cosine
-        sketches.append(MemoryFeatures._make((*row[:9], *ends, *row[9:12])))
+        sketches.append(MemoryFeatures(*row[:9], *ends, *row[9:12]))
     for sketch in sketches:
         beside.pop(sketch.row, None)
     return MemoryFeatureSet(sketches, beside, cosines)

@@ -1,8 +1,9 @@
 """Words of memories in SQLite: the ranking features of each memory, and the index that finds memories by a word.
 
-The table `sketches` holds the features, the FTS5 table `words` the index. A token of the index is a term under an id of
-its memory, ``<hash of the id><kind><term>``. So FTS5 keeps the postings of each id apart, and never reads or counts
-those of other ids. In an encrypted file, a token is ``<prefix of the tenant><kind><keyed hash of the term>``.
+The table `sketches` holds the features, and with the slots of a memory its statements; the FTS5 table `words` holds the
+index. A token of the index is a term under an id of its memory, ``<hash of the id><kind><term>``. So FTS5 keeps the
+postings of each id apart, and never reads or counts those of other ids. In an encrypted file, a token is
+``<prefix of the tenant><kind><keyed hash of the term>``.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import FeatureChanges, MemoryFeatures, MemoryFeatureSet, ScopeState, WordKind
+from mem0_core.language.statements import pack_statements
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, scope_ids, session_number
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 _KIND_PREFIXES: dict[str, str] = {"term": "t", "name": "n", "speaker": "s", "slot": "f"}
+_STATEMENTS = "="  # begins the line of `sketches.slots` with the statements of the text
 _HAS_MATCH_SQL = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
 _POSTINGS_PER_STATEMENT = 100  # postings read in one statement
 # Each change takes the next number of one sequence. An event alone: feedback changes no text and no vector.
@@ -101,9 +104,8 @@ class SQLiteLexicon:
         where, _ = SQLITE.in_scope(scope, "m", by_row=True)
         with self._read() as db:
             values = (_to_json_array(rows), *scope.ids.values(), today)
-            found = [
-                MemoryFeatures(*row) for row in db.execute(f"{_FEATURES_SQL} WHERE {where} AND {_NOT_EXPIRED}", values)
-            ]
+            read = db.execute(f"{_FEATURES_SQL} WHERE {where} AND {_NOT_EXPIRED}", values)
+            found = [_to_features(row) for row in read]
             # One set of two columns: a Python loop over the rows would take as long as the statement.
             beside = {*map(_PREVIOUS_ROW, found), *map(_NEXT_ROW, found)} - {None, *map(_ROW, found)}
             return MemoryFeatureSet(
@@ -140,8 +142,14 @@ class SQLiteLexicon:
             found = db.execute(f"{_SCOPE_FEATURES_SQL} WHERE {condition} LIMIT ?", (*bound, limit)).fetchall()
             removed = db.execute(f"SELECT m.row FROM tombstones AS m WHERE {where} AND m.seq > ?", (*values, after))
             rows = [row for (row,) in removed] if after else []
-        memories = [MemoryFeatures._make((*row[:9], None, None, *row[9:12])) for row in found]
+        memories = [_to_features((*row[:9], None, None, *row[9:12])) for row in found]
         return FeatureChanges(memories, [row[12] for row in found], rows)
+
+
+def _to_features(row: Sequence[Any]) -> MemoryFeatures:
+    """Return the features in a row of `_FEATURES_SQL`."""
+    slots, statements = _split_slots(row[11])
+    return MemoryFeatures._make((*row[:11], slots, *row[12:14], statements))
 
 
 def _sealed_postings(
@@ -223,7 +231,8 @@ def index_text(
         vault: encryption of an encrypted file.
     """
     words = analyze_text(text, *speaker)
-    joined = " ".join(words.terms), "\n".join(words.names), "\n".join(words.slots)
+    slots = "\n".join((*words.slots, f"{_STATEMENTS}{pack_statements(text)}")) if words.slots else ""
+    joined = " ".join(words.terms), "\n".join(words.names), slots
     db.execute(
         "INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?)",
         (row, session, words.word_count, words.is_question, *joined),
@@ -241,7 +250,7 @@ def unindex_memory(db: sqlite3.Connection, row: int, vault: Vault | None = None)
     ).fetchone()
     session, terms, names, slots, actor_id, *ids = erased
     # A contentless FTS5 table deletes a row by its former tokens.
-    held = _keys(terms.split(), _split_lines(names), actor_id, _split_lines(slots), ids, vault)
+    held = _keys(terms.split(), _split_lines(names), actor_id, _split_lines(_split_slots(slots)[0]), ids, vault)
     db.execute("INSERT INTO words (words, rowid, keys) VALUES ('delete', ?, ?)", (row, held))
     db.execute("DELETE FROM sketches WHERE row = ?", (row,))
     return int(session)
@@ -255,6 +264,12 @@ def purge_word_index(db: sqlite3.Connection) -> None:
 def clear_word_index(db: sqlite3.Connection) -> None:
     """Delete all entries of the word index."""
     db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+
+
+def _split_slots(stored: str) -> tuple[str, str]:
+    """Return the slots in a row of `sketches`, and the statements on its last line; older rows have none."""
+    slots, _, statements = stored.partition(f"\n{_STATEMENTS}")
+    return slots, statements
 
 
 def _split_lines(text: str) -> list[str]:
