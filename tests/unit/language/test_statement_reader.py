@@ -347,7 +347,7 @@ def test_what_a_person_cannot_eat_is_avoided(text: str, value: str) -> None:
     assert [(one.family, one.value) for one in read_statements(text, said_on=date(2024, 1, 1))] == [("avoids", value)]
 
 
-def test_packed_statements_are_those_that_reading_the_text_anew_gives() -> None:
+def test_packed_statements_are_those_that_reading_the_text_again_gives() -> None:
     for message in (message for person in load_people()[:6] for message in person["messages"]):
         text, said_on = message["text"], date.fromisoformat(message["time"][:10])
         packed = pack_statements(text)
@@ -356,7 +356,7 @@ def test_packed_statements_are_those_that_reading_the_text_anew_gives() -> None:
         assert read_statements(text, said_on=said_on, packed=packed) == read_statements(text, said_on=said_on)
 
 
-def test_packed_statements_of_another_text_or_of_other_rules_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_statements_of_another_text_or_of_other_rules_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     packed, said = pack_statements("I live in Oslo."), read_statements("I live in Rome.", said_on=SAID_ON)
     assert read_statements("I live in Rome.", said_on=SAID_ON, packed=packed) == said
     monkeypatch.setattr(statements, "_digest_rules", lambda: "other rules")
