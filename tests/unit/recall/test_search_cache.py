@@ -574,24 +574,25 @@ def test_the_switch_turns_everything_off(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_search_finds_what_is_committed_after_it_opened_its_scope(
+def test_a_queued_message_that_is_processed_during_a_search_is_found(
     mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a queued message that is processed during a search is found, as a message or as a memory."""
     with open_memory(tmp_path) as memory, open_memory(tmp_path) as writer:
         driver = MemoryDriver(memory, mode)
         memory.add("I live in Oslo.", user_id="u")
         driver.search("Where do I live?", user_id="u")
+        queue(memory, tmp_path)
         open_scope = search_cache.SearchCache.open
 
-        def open_and_add(self: Any, *arguments: Any) -> Any:
+        def open_and_process(self: Any, *arguments: Any) -> Any:
             monkeypatch.setattr(search_cache.SearchCache, "open", open_scope)
             active = open_scope(self, *arguments)
-            writer.add("The tea in Porto is good.", user_id="u")
+            assert writer.flush(60)
             return active
 
-        monkeypatch.setattr(search_cache.SearchCache, "open", open_and_add)
-        assert "The tea in Porto is good." in result_texts(driver.search("tea in Porto", user_id="u"))
+        monkeypatch.setattr(search_cache.SearchCache, "open", open_and_process)
+        found = result_texts(driver.search("tea in Rome", user_id="u"))
+        assert found.count("I moved to Rome, and the tea there is good.") == 1
 
 
 def test_relations_are_kept_with_their_evidence_although_a_search_asked_for_none() -> None:

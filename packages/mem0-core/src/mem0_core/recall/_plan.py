@@ -175,7 +175,7 @@ def plan_search(ports: Ports, request: SearchRequest, active: ActiveScope | None
         query = yield from correct_query(ports, request.query, request.scope, active if is_whole else None)
         request = request if query is request.query else replace(request, query=query)
     known = yield from _look_up(ports, request, active)
-    if active is not None and not (yield from is_current(ports, request.scope, active)):
+    if active is not None and "unprocessed" in known and not (yield from is_current(ports, request.scope, active)):
         # A message that was processed meanwhile is in neither: no longer queued, and not yet a memory of `active`.
         active, known = None, (yield from _look_up(ports, request, None))
     if known.get("relations") and not request.recipe.is_dense_only:
@@ -303,7 +303,7 @@ def _restore_names(
     if active is None and _reads_words(request) and query.terms != request.query.terms:
         find = ports.store.lexicon.postings
         known["postings"] = yield from do(find, request.scope, query.terms, kind="term", limit=COMMON_TERM_COUNT)
-    return replace(request, query=query)
+    return request if query is request.query else replace(request, query=query)
 
 
 def _remove_names(text: str, names: frozenset[str]) -> str:
