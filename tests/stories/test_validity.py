@@ -279,3 +279,46 @@ def test_a_home_with_a_known_end_holds_from_the_day_it_is_told(memory: MemoryDri
     during = memory.search("Where did I live in February 2025?", reference_date="2025-12-01", **MAYA)["results"]
     assert before[0]["memory"] == "I live in Bristol."
     assert during[0]["memory"] == "I live in Tromsø until June 2025."
+
+
+def homes_on(memory: MemoryDriver, day: str) -> list[str]:
+    return list(memory.answer("Where do I live?", reference_date=day, **MAYA)["values"])
+
+
+@pytest.mark.parametrize(
+    ("plan", "begins"),
+    [
+        ("We are moving to Oslo next month.", "2026-03-01"),
+        ("I'm moving to Oslo in two weeks.", "2026-02-21"),
+        ("I'll be living in Oslo from May.", "2026-05-01"),
+        ("Next week I move to Oslo.", "2026-02-16"),
+        ("I'm going to move to Oslo.", "2026-03-12"),  # a plan without a time counts as done after 30 days
+    ],
+)
+def test_a_plan_holds_from_its_day_and_not_from_its_telling(memory: MemoryDriver, plan: str, begins: str) -> None:
+    tell(memory, ("2026-01-10", "I live in Rome."), ("2026-02-10", plan))
+    assert homes_on(memory, "2026-02-11") == ["Rome"]
+    assert homes_on(memory, begins) == ["Oslo"]
+
+
+def test_a_planned_end_leaves_the_job_until_its_day(memory: MemoryDriver) -> None:
+    tell(memory, ("2026-01-10", "I work at Galp."), ("2026-02-10", "I'm leaving Galp in May."))
+    jobs = [
+        memory.answer("Where do I work?", reference_date=day, **MAYA)["values"] for day in ("2026-04-01", "2026-06-02")
+    ]
+    assert jobs == [["Galp"], []]
+
+
+def test_a_plan_that_comes_true_early_or_is_dropped_ends_at_once(memory: MemoryDriver) -> None:
+    tell(memory, ("2026-01-10", "I live in Rome."), ("2026-02-10", "I'm moving to Oslo in April."))
+    tell(memory, ("2026-02-20", "I moved to Oslo yesterday."))
+    assert homes_on(memory, "2026-02-25") == ["Oslo"]
+    tell(memory, ("2026-03-01", "I'm moving to Bergen in May."), ("2026-03-20", "I live in Oslo, and we are staying."))
+    assert homes_on(memory, "2026-06-01") == ["Oslo"]
+
+
+def test_the_graph_of_a_day_has_the_plans_that_came_true(memory: MemoryDriver) -> None:
+    tell(memory, ("2026-01-10", "I live in Rome."), ("2026-02-10", "We are moving to Oslo next month."))
+    days = "2026-02-11", "2026-03-02"
+    homes = [[one["destination"] for one in memory.relations(as_of=day, **MAYA)] for day in days]
+    assert homes == [["Rome"], ["Oslo"]]

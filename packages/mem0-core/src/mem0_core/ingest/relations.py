@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from mem0_core._system.records import dataclass
@@ -590,10 +591,19 @@ def _plan_by_rules(
     changes: list[RelationChange] = []
     for index, found in read:
         at = relation_input.messages[index].timestamp  # the graph of any day holds the relations stated by then
-        planned = _plan_message(new_only, open_relations, named[index], index, found, relation_input.time_of(index))
-        changes += [dataclasses.replace(change, effective_at=change.effective_at or at) for change in planned]
+        time = relation_input.time_of(index)
+        planned = _plan_message(new_only, open_relations, named[index], index, found, time)
+        said_on = datetime.fromisoformat(time).date() if time else datetime.now(UTC).date()
+        changes += [_date_change(change, found, at, said_on) for change in planned]
     uncompared = (SkippedItem(reason=_MANY_NAMES, item=left[0][:100]),) if left else ()
     return (yield from embed_changes(ports, changes, known.vectors)), uncompared
+
+
+def _date_change(change: RelationChange, found: rules.RuleExtraction, at: str | None, said_on: date) -> RelationChange:
+    """Return a change with its time: the day of a plan, else the time of its message."""
+    day = found.find_start(change.triplet.relationship, is_end=change.event is Event.DELETE, said_on=said_on)
+    time = at if day is None else f"{day}T00:00:00+00:00"
+    return dataclasses.replace(change, effective_at=change.effective_at or time)
 
 
 def _plan_message(

@@ -37,6 +37,7 @@ _MAX_COMMAND = 12  # words up to its colon
 _MAX_LIST_WORDS = 30  # words before a relative in a list
 _MAX_WISH_WORDS = 4  # of a clause, among which a wish stands
 _MAX_GAPPED = 4  # clauses that leave out their verb, after one that has it
+_ARRANGED = frozenset({"lives_in", "works_at", "works_as", "studies_at"})  # families that change on a day agreed before
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
 _SILENT = frozenset({"REST", "TIME", "DEPARTMENT", "FREQUENTLY"})  # slots that are passed over
@@ -131,6 +132,7 @@ class Statement(NamedTuple):
         is_certain: True if subject, value and effect are plainly stated, so that it can become a relation.
         relation: label of the relation, where it says more than the family (``boyfriend`` of ``partner``).
         when: the words that say when it holds; empty if there are none.
+        is_planned: True for a home, job or school to come: "I'm moving to Oslo", "I'll join Galp".
     """
 
     subject: str
@@ -141,6 +143,7 @@ class Statement(NamedTuple):
     is_certain: bool = True
     relation: str = ""
     when: str = ""
+    is_planned: bool = False
 
 
 class _Subject(NamedTuple):
@@ -1549,7 +1552,7 @@ class StatementReader:
         subjects = subject.names
         has_employer = any(meaning.family == "works_at" for meaning in clause.pattern.meanings)
         said = False
-        stop = clause.stop
+        first, stop = len(self.statements), clause.stop
         for meaning in clause.pattern.meanings:
             effect, is_certain = self._effect(meaning, subject, clause, tail)
             if effect is None or (meaning.family.startswith("works_") and self._leaves_place(clause, tail)):
@@ -1560,6 +1563,9 @@ class StatementReader:
                 after = self._adjuncts(meaning.family, effect, subjects, clause.stop, end, when, has_employer)
                 stop = max(stop, after)
         if said:
+            if self._is_ahead(clause):
+                said_now = self.statements[first:]
+                self.statements[first:] = [one._replace(is_planned=one.family in _ARRANGED) for one in said_now]
             self._subject, self._last_tense = subject, clause.tense
             stop = max(stop, self._contrast(subject, clause, end))
             stop = self._gapped(clause, stop, end)
@@ -1699,6 +1705,10 @@ class StatementReader:
         if clause.tense == "start" and sign == "begins":
             return sign, meaning.is_certain
         return None, False
+
+    def _is_ahead(self, clause: _Clause) -> bool:
+        """Return True for ``I'll join Galp``, ``we're moving to Oslo``, which are not true yet."""
+        return clause.tense in {"plan", "future"} or (clause.tense == "progress" and clause.pattern.group == "change")
 
     def _is_wish(self, clause: _Clause) -> bool:
         """Return True for ``I want to live in Oslo``, ``thinking of renting in Leith``, which may never come true."""

@@ -7,7 +7,9 @@ quotations state nothing. A relation needs a subject with a name; "my sister liv
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from datetime import date
 from itertools import islice
 
 from mem0_core._system.records import dataclass
@@ -17,7 +19,7 @@ from mem0_core.domain.records import Entity, Triplet
 from mem0_core.language._reader import Statement
 from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
-from mem0_core.language.statements import read_all_statements
+from mem0_core.language.statements import find_days, read_all_statements
 
 __all__ = ["EndedRelation", "RuleExtraction", "entities", "extract_by_rules"]
 
@@ -45,6 +47,7 @@ class RuleExtraction:
         ended: relations that the text says are over.
         of_relatives: statements about relatives of the speaker that the text does not name, with a source like
             ``my sister``; they are relations once the name is known.
+        times: label of a relation, and True if it ends -> the words that say when, and True if it is planned.
         is_cut: True if the text holds more than the bounds of `domain.bounds` allow to be read.
     """
 
@@ -53,6 +56,14 @@ class RuleExtraction:
     ended: tuple[EndedRelation, ...] = ()
     of_relatives: tuple[Triplet | EndedRelation, ...] = ()
     is_cut: bool = False
+    times: Mapping[tuple[str, bool], tuple[str, bool]] = field(default_factory=dict)
+
+    def find_start(self, label: str, *, is_end: bool, said_on: date) -> str | None:
+        """Return the day on which a relation of a label begins or ends, if that is still to come; else None."""
+        when = self.times.get((label, is_end)) or self.times.get((label, False))
+        days = None if when is None else find_days(when[0], said_on, is_planned=when[1])
+        first = None if days is None else days.first or days.last
+        return first if first is not None and first > said_on.isoformat() else None
 
 
 @text_cache(_CACHED_TEXTS, max_chars=_MAX_CACHED_CHARS)
@@ -87,7 +98,7 @@ def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
     relations, ended = relations[:MAX_RELATIONS], ended[:MAX_RELATIONS]
     for key, name in [(name.casefold(), name) for each in relations for name in (each.source, each.destination)]:
         found[key] = Entity(found.get(key, Entity(name)).name, extraction.types.get(key, ""))
-    return RuleExtraction(tuple(found.values()), relations, ended, of_relatives, is_cut)
+    return RuleExtraction(tuple(found.values()), relations, ended, of_relatives, is_cut, extraction.times)
 
 
 class _Extraction:
@@ -99,6 +110,7 @@ class _Extraction:
         self._speaker = speaker
         self.types = {speaker.casefold(): "person"}
         self.said: dict[tuple[str, str], dict[str, Triplet | EndedRelation]] = {}
+        self.times: dict[tuple[str, bool], tuple[str, bool]] = {}
         self._subjects: set[str] = set()
         self._has_read = False
         self.is_cut = False
@@ -121,6 +133,8 @@ class _Extraction:
         if statement.value.casefold() == subject.casefold():
             return
         relation = statement.relation or family.name
+        if statement.when or statement.is_planned:
+            self.times.setdefault((relation, statement.effect == "ends"), (statement.when, statement.is_planned))
         for label in dict.fromkeys((relation, *self._same_labels(family.name))):
             if statement.effect == "begins" and family.is_single:
                 self.said[subject.casefold(), label] = {"": EndedRelation(subject, label, None)}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.bounds import MAX_STATEMENTS
-from mem0_core.domain.records import content_hash
+from mem0_core.domain.records import DateRange, content_hash
 from mem0_core.language._grammar import load_grammar
 from mem0_core.language._phrases import detect_language, read_phrases
 from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementReader
@@ -28,6 +28,7 @@ __all__ = [
     "Effect",
     "Statement",
     "ending_key",
+    "find_days",
     "pack_statements",
     "read_all_statements",
     "read_statements",
@@ -38,6 +39,7 @@ __all__ = [
 
 MAX_SLOT_TEXT_CHARS = 600
 """Number of characters from which a text is too long to be ranked by its statements."""
+_PLAN_DAYS = 30
 _MAX_SLOTS = 32
 _MAX_TEXT_CHARS = 4_000  # characters of a text that are read
 
@@ -51,8 +53,23 @@ def read_statements(text: str, *, said_on: date, packed: str = "") -> tuple[Stat
     """
     known = unpack_statements(packed, text) if packed else None
     said = read_all_statements(text[:_MAX_TEXT_CHARS]) if known is None else known
-    days = {when: find_event_days(when, said_on) for when in {one.when for one in said} if when}
-    return tuple(one._replace(days=days[one.when]) if one.when else one for one in said) if days else said
+    dated = {(one.when, one.is_planned) for one in said if one.when or one.is_planned}
+    days = {(when, is_planned): find_days(when, said_on, is_planned=is_planned) for when, is_planned in dated}
+    return tuple(one._replace(days=days.get((one.when, one.is_planned))) for one in said) if days else said
+
+
+def find_days(when: str, said_on: date, *, is_planned: bool) -> DateRange | None:
+    """Return the days from which a statement holds, ends or in which it held; None for those of the text itself.
+
+    Args:
+        when: the words that say when.
+        said_on: the day from which relative times count.
+        is_planned: True for a plan; one without a time counts as done after 30 days.
+    """
+    days = find_event_days(when, said_on) if when else None
+    if days is None and is_planned:
+        return DateRange((said_on + timedelta(days=_PLAN_DAYS)).isoformat(), None)
+    return days
 
 
 def pack_statements(text: str) -> str:

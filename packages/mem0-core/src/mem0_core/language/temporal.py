@@ -111,6 +111,8 @@ def find_event_days(text: str, reference: date) -> DateRange | None:
     outlook = _find_outlook(text)
     spans = _parse(text, reference, _KINDS | {Kind.AHEAD} if outlook > 0 else _KINDS)
     found = [_choose_year(span, reference, outlook) if span.is_yearly else span for span in spans]
+    if outlook and len(found) > 1:  # "on Monday" is the last one or the next
+        found = [span for span in found if _fits(span.first, span.last, reference, outlook)] or found
     if not found:
         return None
     firsts, lasts = [span.first for span in found], [span.last for span in found]
@@ -197,13 +199,20 @@ def _choose_year(span: TimeSpan, reference: date, outlook: int) -> TimeSpan:
     years = [year for year in (reference.year - 1, reference.year, reference.year + 1) if 1 < year <= 9999]
     over = span.last.year - span.first.year  # 1 for a winter, which begins in the year before
     ones = [(_in_this_year(span.first, year - over), _in_this_year(span.last, year)) for year in years]
-    fitting = [one for one in ones if outlook == 0 or (one[0] <= reference if outlook < 0 else one[1] > reference)]
+    fitting = [one for one in ones if _fits(*one, reference, outlook)]
     first, last = min(fitting or ones, key=lambda one: max((one[0] - reference).days, (reference - one[1]).days))
     return TimeSpan(first, last, span.precision)
 
 
+def _fits(first: date | None, last: date | None, reference: date, outlook: int) -> bool:
+    """Return True if days began by a day, for a negative outlook, or end after it, for a positive one."""
+    if outlook < 0:
+        return first is None or first <= reference
+    return outlook == 0 or last is None or last > reference
+
+
 _AHEAD = re.compile(
-    r"\b(?:will|shall|gonna|(?<!was )(?<!were )(?:going|about) to)\b|'ll\b"
+    r"\b(?:will|shall|gonna|(?:i|we|he|she|they) starts?|(?<!was )(?<!were )(?:going|about) to)\b|'ll\b"
     r"|(?:\b(?:am|are|is|im)|'(?:m|re|s))\s+(?:(?:also|finally|now|then|officially|soon|not)\s+)?"
     r"(?!being\b)[a-z]{2,}ing\b"
 )

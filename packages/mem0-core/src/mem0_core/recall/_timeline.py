@@ -167,7 +167,8 @@ class _TimelineBuilder:
         family, value = load_families()[period.statement.family], period.statement.value
         if family.is_single:
             open_ = self._open.get(family.name)
-            if open_ and not (value and is_same_value(value, open_[-1].statement.value)):
+            is_known = open_ and value and is_same_value(value, open_[-1].statement.value)
+            if open_ and (open_[-1].statement.is_planned or not is_known):
                 self._close(family.name, period)
         for name in family.closes:
             self._close(name, period)
@@ -180,8 +181,11 @@ class _TimelineBuilder:
             if old.memory is new.memory or not is_meant(old.statement.value):
                 remaining.append(old)
                 continue
-            old.last = new.first if new.first > old.first else new.memory.said_at
-            old.ended_by = new.memory
+            last = new.first if new.first > old.first else new.memory.said_at
+            if old.last is None or last < old.last:
+                old.last, old.ended_by = last, new.memory
+            if new.statement.is_planned:  # it may end before the plan comes true
+                remaining.append(old)
         self._open[family] = remaining
 
 
