@@ -105,7 +105,8 @@ def select_relevant(
     """
     if not hits or hits[0].score < gate * _NOTHING_SHARE:
         return []
-    values, floor = _measure_relevance(hits), _find_floor(hits)
+    calibration = _calibration(hits)
+    values, floor = _measure_relevance(hits, calibration), _find_floor(hits, calibration)
     has_answer = any(hit.is_answer for hit in hits)
     if has_answer:
         floor = max(floor, _NEAR_ANSWER_FLOOR)
@@ -152,9 +153,9 @@ def _is_about_now(question: Question) -> bool:
     return question.tense in ("now", "any") and not (question.spans or question.anchor or question.event)
 
 
-def _measure_relevance(hits: Sequence[Hit]) -> list[float]:
+def _measure_relevance(hits: Sequence[Hit], calibration: _Calibration) -> list[float]:
     """Return the relevance of each hit: about 1 for the best, 0 for the background."""
-    weight = _calibration(hits).score_weight
+    weight = calibration.score_weight
     scores = [hit.score for hit in hits]
     cosines = [hit.signals.get("dense", hit.score) for hit in hits]
     places = zip(_place(scores), _place(cosines), scores, strict=True)
@@ -171,9 +172,8 @@ def _place(values: Sequence[float]) -> list[float]:
     return [max(-1.0, (value - background) / span) if span > 0 else 1.0 for value in values]
 
 
-def _find_floor(hits: Sequence[Hit]) -> float:
+def _find_floor(hits: Sequence[Hit], calibration: _Calibration) -> float:
     """Return the lowest relevance of a hit; higher where even the best has a low score."""
-    calibration = _calibration(hits)
     weakness = max(0.0, 1 - max(hit.score for hit in hits) / calibration.weak_score)
     return min(_MAX_FLOOR, calibration.floor + (1 - calibration.floor) * weakness)
 
