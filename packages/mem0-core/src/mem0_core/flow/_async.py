@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Event, Lock
 from typing import Any, TypeGuard, TypeVar
 
 from mem0_core.flow._steps import (
+    Both,
     Call,
     Flow,
     FlowReturn,
     Outcome,
     Step,
     advance_flow,
-    await_call,
     find_async_method,
     make_call,
 )
@@ -40,18 +41,17 @@ async def arun(flow: Flow[T]) -> T:
         step = advance_flow(flow, Outcome())
         while not isinstance(step, FlowReturn):
             keeps_turn = False
-            if _needs_thread(step):
+            if isinstance(step, Both):
+                last = await _await_outcome(_run_both, step.first, step.second)
+            elif (method := find_async_method(step)) is not None:
+                last = await _await_outcome(method, *step.args, **step.kwargs)
+                keeps_turn = step.inline
+            else:
                 reached = await _run_in_thread(flow, step, state.permits)
                 if not isinstance(reached, Outcome):
                     step = reached
                     continue
                 last = reached
-            else:
-                keeps_turn = isinstance(step, Call) and step.inline
-                try:
-                    last = Outcome(await _perform_step(step))
-                except Exception as error:  # noqa: BLE001 - thrown into the flow, which decides
-                    last = Outcome(error=error)
             if not keeps_turn:
                 await state.take_turn()
             step = advance_flow(flow, last)
@@ -62,10 +62,16 @@ async def arun(flow: Flow[T]) -> T:
             flow.close()  # a cancellation is not thrown in: the flow's own `finally` blocks run here
 
 
-async def _perform_step(step: Step) -> Any:
-    if isinstance(step, Call):
-        return await await_call(step)
-    tasks = [asyncio.create_task(arun(step.first)), asyncio.create_task(arun(step.second))]
+async def _await_outcome(method: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any) -> Outcome:
+    """Await a call, and keep its error for the flow."""
+    try:
+        return Outcome(await method(*args, **kwargs))
+    except Exception as error:  # noqa: BLE001 - thrown into the flow, which decides
+        return Outcome(error=error)
+
+
+async def _run_both(first: Flow[Any], second: Flow[Any]) -> tuple[Any, Any]:
+    tasks = [asyncio.create_task(arun(first)), asyncio.create_task(arun(second))]
     try:
         await asyncio.wait(tasks)
     except asyncio.CancelledError:
