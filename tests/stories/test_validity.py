@@ -322,3 +322,24 @@ def test_the_graph_of_a_day_has_the_plans_that_came_true(memory: MemoryDriver) -
     days = "2026-02-11", "2026-03-02"
     homes = [[one["destination"] for one in memory.relations(as_of=day, **MAYA)] for day in days]
     assert homes == [["Rome"], ["Oslo"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("My sister Anna is moving to Oslo in May. I moved to Bergen last week.", "maya lives_in Bergen"),
+        ("Anna has a concert in May and she works at Galp.", "Anna works_at Galp"),
+        ("I'm getting married to Tom in June.", "maya engaged_to Tom"),
+        ("I'm flying to Rome in May.", "maya plans_trip_to Rome"),
+    ],
+)
+def test_what_holds_already_has_not_the_day_of_a_plan_beside_it(memory: MemoryDriver, text: str, holds: str) -> None:
+    tell(memory, ("2026-02-10", text))
+    found = memory.relations(as_of="2026-02-11", **MAYA)
+    assert holds in [f"{one['source']} {one['relationship']} {one['destination']}" for one in found]
+
+
+def test_a_plan_beside_an_introduction_holds_from_its_day(memory: MemoryDriver) -> None:
+    tell(memory, ("2026-02-10", "Call me Kai. My sister Anna is moving to Oslo in May."))
+    (home,) = [one for one in memory.relations(**MAYA) if one["relationship"] == "lives_in"]
+    assert home["valid_from"][:10] == "2026-05-01"

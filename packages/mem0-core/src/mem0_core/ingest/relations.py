@@ -601,7 +601,8 @@ def _plan_by_rules(
 
 def _date_change(change: RelationChange, found: rules.RuleExtraction, at: str | None, said_on: date) -> RelationChange:
     """Return a change with its time: the day of a plan, else the time of its message."""
-    day = found.find_start(change.triplet.relationship, is_end=change.event is Event.DELETE, said_on=said_on)
+    source, label = change.triplet.source, change.triplet.relationship
+    day = found.find_start(source, label, is_end=change.event is Event.DELETE, said_on=said_on)
     time = at if day is None else f"{day}T00:00:00+00:00"
     return dataclasses.replace(change, effective_at=change.effective_at or time)
 
@@ -682,12 +683,12 @@ def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction
     if not introduced.relations:
         return found
     stated = {triplet.key for triplet in found.relations}
-    return rules.RuleExtraction(
-        (*found.entities, *introduced.entities),
-        (*found.relations, *(triplet for triplet in introduced.relations if triplet.key not in stated)),
-        (*found.ended, *introduced.ended),
-        found.of_relatives,
-        found.is_cut,
+    added = (triplet for triplet in introduced.relations if triplet.key not in stated)
+    return dataclasses.replace(
+        found,
+        entities=(*found.entities, *introduced.entities),
+        relations=(*found.relations, *added),
+        ended=(*found.ended, *introduced.ended),
     )
 
 

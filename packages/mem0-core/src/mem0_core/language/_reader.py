@@ -17,8 +17,10 @@ from mem0_core.language._slots import Found, SlotReader, Value
 from mem0_core.language._tokens import MAX_NAME_WORDS, TokenizedText
 from mem0_core.language.families import load_families
 
-__all__ = ["SPEAKER", "Effect", "Statement", "StatementReader"]
+__all__ = ["ARRANGED", "SPEAKER", "Effect", "Statement", "StatementReader"]
 
+ARRANGED = frozenset({"lives_in", "works_at", "works_as", "studies_at"})
+"""Families that change on a day agreed before."""
 SPEAKER = ""
 """The subject of a statement about the speaker."""
 
@@ -37,7 +39,6 @@ _MAX_COMMAND = 12  # words up to its colon
 _MAX_LIST_WORDS = 30  # words before a relative in a list
 _MAX_WISH_WORDS = 4  # of a clause, among which a wish stands
 _MAX_GAPPED = 4  # clauses that leave out their verb, after one that has it
-_ARRANGED = frozenset({"lives_in", "works_at", "works_as", "studies_at"})  # families that change on a day agreed before
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
 _SILENT = frozenset({"REST", "TIME", "DEPARTMENT", "FREQUENTLY"})  # slots that are passed over
@@ -1565,7 +1566,7 @@ class StatementReader:
         if said:
             if self._is_ahead(clause):
                 said_now = self.statements[first:]
-                self.statements[first:] = [one._replace(is_planned=one.family in _ARRANGED) for one in said_now]
+                self.statements[first:] = [one._replace(is_planned=one.family in ARRANGED) for one in said_now]
             self._subject, self._last_tense = subject, clause.tense
             stop = max(stop, self._contrast(subject, clause, end))
             stop = self._gapped(clause, stop, end)

@@ -16,7 +16,7 @@ from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.bounds import MAX_NAMES, MAX_RELATIONS, MAX_RULE_TEXT_CHARS, MAX_STATEMENTS
 from mem0_core.domain.records import Entity, Triplet
-from mem0_core.language._reader import Statement
+from mem0_core.language._reader import ARRANGED, Statement
 from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
 from mem0_core.language.statements import find_days, read_all_statements
@@ -47,7 +47,8 @@ class RuleExtraction:
         ended: relations that the text says are over.
         of_relatives: statements about relatives of the speaker that the text does not name, with a source like
             ``my sister``; they are relations once the name is known.
-        times: label of a relation, and True if it ends -> the words that say when, and True if it is planned.
+        times: label -> folded source, and True for an end -> the words that say when, and True for a plan; of what
+            changes on a day agreed before.
         is_cut: True if the text holds more than the bounds of `domain.bounds` allow to be read.
     """
 
@@ -56,11 +57,17 @@ class RuleExtraction:
     ended: tuple[EndedRelation, ...] = ()
     of_relatives: tuple[Triplet | EndedRelation, ...] = ()
     is_cut: bool = False
-    times: Mapping[tuple[str, bool], tuple[str, bool]] = field(default_factory=dict)
+    times: Mapping[str, Mapping[tuple[str, bool], tuple[str, bool]]] = field(default_factory=dict)
 
-    def find_start(self, label: str, *, is_end: bool, said_on: date) -> str | None:
-        """Return the day on which a relation of a label begins or ends, if that is still to come; else None."""
-        when = self.times.get((label, is_end)) or self.times.get((label, False))
+    def find_start(self, source: str, label: str, *, is_end: bool, said_on: date) -> str | None:
+        """Return the day on which a relation begins or ends, if that is still to come; else None.
+
+        The source may have another name than in the text, if the text says when of one alone.
+        """
+        times = self.times.get(label, {})
+        names = {name for name, _ in times}
+        (name,) = names if len(names) == 1 else [source.casefold()]
+        when = times.get((name, is_end)) or times.get((name, False))
         days = None if when is None else find_days(when[0], said_on, is_planned=when[1])
         first = None if days is None else days.first or days.last
         return first if first is not None and first > said_on.isoformat() else None
@@ -110,7 +117,7 @@ class _Extraction:
         self._speaker = speaker
         self.types = {speaker.casefold(): "person"}
         self.said: dict[tuple[str, str], dict[str, Triplet | EndedRelation]] = {}
-        self.times: dict[tuple[str, bool], tuple[str, bool]] = {}
+        self.times: dict[str, dict[tuple[str, bool], tuple[str, bool]]] = {}
         self._subjects: set[str] = set()
         self._has_read = False
         self.is_cut = False
@@ -133,8 +140,10 @@ class _Extraction:
         if statement.value.casefold() == subject.casefold():
             return
         relation = statement.relation or family.name
-        if statement.when or statement.is_planned:
-            self.times.setdefault((relation, statement.effect == "ends"), (statement.when, statement.is_planned))
+        if family.name in ARRANGED:
+            is_change = statement.effect in {"begins", "ends"}  # "Anna has a concert in May and works at Galp"
+            time = (statement.when, statement.is_planned) if is_change else ("", False)
+            self.times.setdefault(relation, {})[subject.casefold(), statement.effect == "ends"] = time
         for label in dict.fromkeys((relation, *self._same_labels(family.name))):
             if statement.effect == "begins" and family.is_single:
                 self.said[subject.casefold(), label] = {"": EndedRelation(subject, label, None)}
