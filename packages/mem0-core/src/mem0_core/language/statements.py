@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 
+from mem0_core import __version__
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.bounds import MAX_STATEMENTS
 from mem0_core.domain.records import DateRange, content_hash
@@ -92,8 +93,11 @@ def _packed_head(text: str) -> str:
 
 @cache
 def _digest_rules() -> str:
-    """Return a digest of the rules: statements that others have read may be wrong."""
-    digest = hashlib.blake2b(str(MAX_STATEMENTS).encode(), digest_size=8)
+    """Return a digest of the rules: statements that others have read may be wrong.
+
+    An installation without sources has the version alone to tell them by.
+    """
+    digest = hashlib.blake2b(f"{__version__} {MAX_STATEMENTS}".encode(), digest_size=8)
     folder = Path(__file__).parent
     for path in sorted([*folder.glob("*.py"), *folder.glob("data/*.toml")]):
         digest.update(path.read_bytes())
