@@ -7,6 +7,7 @@ import json
 import math
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ import httpx
 
 from mem0_core import Memory
 from mem0_core.server import events
+from mem0_core.server._requests import BODY, read_json
 from mem0_core.server._routes import ROUTES
 from mem0_core.server.keys import KeyRing
 from mem0_core.server.rest import build_rest_app
@@ -174,3 +176,11 @@ async def test_no_value_of_a_field_makes_the_server_fail_or_tell_of_others(memor
                     assert SECRET not in reply.text
                     tried += 1
     assert tried > 900
+
+
+def test_no_text_of_a_request_is_kept_for_later_requests() -> None:
+    """Else an erasure would leave the texts of somebody in the memory of the server."""
+    sent = {"headers": {"content-type": "application/json"}, "scope": {BODY: b'{"query": "Anna Kowalska"}'}}
+    first, second = (read_json(SimpleNamespace(**sent))["query"] for _ in range(2))
+    assert first == second
+    assert first is not second

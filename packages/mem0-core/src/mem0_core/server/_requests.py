@@ -110,9 +110,12 @@ def read_json(request: Any) -> dict[str, Any]:
 
 
 def _parse_json(body: bytes) -> Any:
-    """Parse JSON in a tenth of the time of the standard library, which explains errors and accepts lone surrogates."""
+    """Parse JSON in a tenth of the time of the standard library, which explains errors and accepts lone surrogates.
+
+    No text is kept for later ones: those of erased people would stay in memory.
+    """
     try:
-        return from_json(body)
+        return from_json(body, cache_strings=False)
     except ValueError:
         return json.loads(body)
 
