@@ -20,8 +20,7 @@ pytest.importorskip("httpx")
 import httpx
 
 from mem0_core import Memory
-from mem0_core.server import events
-from mem0_core.server._requests import BODY, read_json
+from mem0_core.server import _requests, events
 from mem0_core.server._routes import ROUTES
 from mem0_core.server.keys import KeyRing
 from mem0_core.server.rest import build_rest_app
@@ -180,7 +179,7 @@ async def test_no_value_of_a_field_makes_the_server_fail_or_tell_of_others(memor
 
 def test_no_text_of_a_request_is_kept_for_later_requests() -> None:
     """Else an erasure would leave the texts of somebody in the memory of the server."""
-    sent = {"headers": {"content-type": "application/json"}, "scope": {BODY: b'{"query": "Anna Kowalska"}'}}
-    first, second = (read_json(SimpleNamespace(**sent))["query"] for _ in range(2))
+    sent = {"headers": {"content-type": "application/json"}, "scope": {_requests.BODY: b'{"query": "Anna Kowalska"}'}}
+    first, second = (_requests.read_json(SimpleNamespace(**sent))["query"] for _ in range(2))
     assert first == second
     assert first is not second
