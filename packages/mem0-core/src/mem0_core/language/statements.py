@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 
-from mem0_core import __version__
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.bounds import MAX_STATEMENTS
 from mem0_core.domain.records import DateRange, content_hash
@@ -95,12 +95,15 @@ def _packed_head(text: str) -> str:
 def _digest_rules() -> str:
     """Return a digest of the rules: statements that others have read may be wrong.
 
-    An installation without sources has the version alone to tell them by.
+    An installation without sources cannot tell: then each process trusts its own alone.
     """
-    digest = hashlib.blake2b(f"{__version__} {MAX_STATEMENTS}".encode(), digest_size=8)
+    digest = hashlib.blake2b(str(MAX_STATEMENTS).encode(), digest_size=8)
     folder = Path(__file__).parent
-    for path in sorted([*folder.glob("*.py"), *folder.glob("data/*.toml")]):
+    sources = sorted(folder.glob("*.py"))
+    for path in (*sources, *sorted(folder.glob("data/*.toml"))):
         digest.update(path.read_bytes())
+    if not sources:
+        digest.update(os.urandom(8))
     return digest.hexdigest()
 
 
