@@ -517,6 +517,16 @@ def test_an_adjacency_follows_thousands_of_changes(tmp_path: Path) -> None:
         assert _edges(index.of(ANN)) == _edges(AdjacencyIndex(store.graph).of(ANN))
 
 
+def test_a_graph_that_has_grown_ranks_paths_like_one_that_is_read_whole() -> None:
+    truth = Truth([])
+    index = AdjacencyIndex(truth)  # type: ignore[arg-type]
+    assert len(index.of(ANN).rows) == 0
+    for number in range(3):
+        truth.edges.append(("ann", "sister", f"sister {number}", 1, AT, None))
+        truth.edges.append((f"sister {number}", "has_pet", f"pet {number}", 1, AT, None))
+        assert ends(index.of(ANN), "ann", "sister", "pet") == ends(graph(*truth.edges), "ann", "sister", "pet")
+
+
 def _edges(held: Adjacency) -> dict[int, tuple[Any, ...]]:
     """Return the properties of each row, as reached from both of its ends."""
     holding = held.valid_edges()

@@ -36,7 +36,7 @@ __all__ = ["NEVER", "Adjacency", "AdjacencyIndex", "IncidentEdges", "microsecond
 NEVER = np.iinfo(np.int64).max
 """End of a relation that is valid now."""
 _OPENING = re.compile(r"\w+")
-_MAX_TAIL_EDGES = 4_096  # new edges that are scanned before all are sorted by vertex again
+_MAX_TAIL_EDGES = 4_096  # new edges of a larger graph that are scanned before all are sorted by vertex again
 _MAX_CHANGES_PER_EDGE = 4  # with more changes since the last state, the whole graph is read
 _MAX_CACHED_EDGES = 2_000_000  # of all scopes
 
@@ -299,7 +299,7 @@ class Adjacency:
         return any(mask[edges].any() for edges in sorted_edges) or bool((is_new & mask[tail]).any())
 
     def degrees(self, vertices: Ints) -> Ints:
-        """Return the number of edges of each vertex, ended ones included, without the newest."""
+        """Return the number of edges of each vertex, ended ones included, without the newest of a large graph."""
         return self._leaving.counts(vertices) + self._entering.counts(vertices)
 
     def apply(self, delta: GraphDelta) -> Adjacency | None:
@@ -337,7 +337,9 @@ class Adjacency:
             latest=latest,
             **joined,
         )
-        return grown._sort_edges() if len(grown.rows) - grown._sorted_count > _MAX_TAIL_EDGES else grown
+        count = len(grown.rows)
+        is_scanned = count > _MAX_TAIL_EDGES >= count - grown._sorted_count
+        return grown if is_scanned or count == grown._sorted_count else grown._sort_edges()
 
     def _has_bare_end(self, removed: Sequence[int], gone: Bools, added: Mapping[str, Any]) -> bool:
         """Return True if removed edges leave a vertex without any: its entity may be deleted or merged."""
