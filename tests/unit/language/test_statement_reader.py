@@ -30,6 +30,8 @@ def read(text: str) -> list[str]:
 
 
 STATED = {
+    "I rent a two-bed flat above a launderette in Splott.": ["holds I lives_in Splott"],
+    "I work for a firm by the name of Arup.": ["holds I works_at Arup"],
     "Dear Assistant, my boss is Ann.": ["holds I boss Ann"],
     "dear all, i moved to Oslo": ["begins I lives_in Oslo"],
     "Querida Ana, vivo en Madrid.": ["holds I lives_in Madrid"],
@@ -270,6 +272,25 @@ def test_other_sentences_state_nothing(text: str) -> None:
 def test_a_plan_touches_its_slot_without_certainty() -> None:
     (said,) = read_statements("I'm moving to Rome.", said_on=SAID_ON)
     assert (said.subject, said.family, said.value, said.is_certain) == (SPEAKER, "lives_in", "Rome", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "employer"),
+    [
+        ("Gareth maintains the presses at the Royal Mint.", "Gareth", "Royal Mint"),
+        ("Gareth fits heat pumps for a firm called Gwres.", "Gareth", "Gwres"),
+        ("I design bridges for a firm called Arup.", SPEAKER, "Arup"),
+        ("My sister edits books at Penguin.", "my sister", "Penguin"),
+    ],
+)
+def test_a_trade_at_an_organization_touches_its_slot(text: str, subject: str, employer: str) -> None:
+    (said,) = read_statements(text, said_on=SAID_ON)
+    assert (said.subject, said.family, said.value, said.is_certain) == (subject, "works_at", employer, False)
+
+
+@pytest.mark.parametrize("text", ["I painted the fence at Anna's.", "He bakes bread for Anna.", "I fit in at school."])
+def test_a_thing_done_once_or_for_a_person_is_no_employment(text: str) -> None:
+    assert [one.family for one in read_statements(text, said_on=SAID_ON)] == []
 
 
 def test_quitting_leaves_the_occupation_open() -> None:

@@ -1766,6 +1766,8 @@ class StatementReader:
                 return "holds", meaning.is_certain
             if family in {"likes", "dislikes", "prefers", "age", "name"}:
                 return None, False
+            if family == "works_at" and not meaning.is_certain:
+                return None, False  # "I fixed the boiler at the Royal Oak"
             is_over = family in {"works_as", "works_at"} and (tail[:1] == ["for"] or not _BEFORE.isdisjoint(tail))
             return "past", is_over or bool({"until", "till"} & set(tail))
         if tense == "used":

@@ -275,7 +275,7 @@ class SlotReader:
         text = self._text
         for noun in range(at, min(end, at + 6)):
             low = text.lows[noun]
-            if low in self._words["homes"]:
+            if low in self._words["homes"] and text.low(noun + 1) not in self._words["homes"]:  # "a two-bed flat"
                 return self._place_of_home(noun + 1, end, strict)
             is_word = low.replace("-", "").isalnum() and low not in self._words["objects"]
             if not is_word or low in self._grammar.breaks:
@@ -338,7 +338,7 @@ class SlotReader:
         return self._single(first, stop) if is_kind and self._is_plain(first, stop, 4) else None
 
     def _naming_word(self, first: int, stop: int, end: int) -> int:
-        """Return the index of ``called`` in ``a firm called X``, ``a firm in Rome called X``.
+        """Return the index of ``called`` in ``a firm called X``, of ``of`` in ``a firm by the name of X``.
 
         -1 if the phrase from `first` to `stop` has no name.
         """
@@ -346,6 +346,8 @@ class SlotReader:
         for index in range(first, min(end, stop + MAX_VALUE_WORDS)):
             if lows[index] in {"called", "named"}:
                 return index
+            if lows[index : index + 4] == ["by", "the", "name", "of"]:
+                return index + 3
             if index < stop:
                 continue
             is_noun = self._text.is_name(index) or lows[index - 1] in self._words["articles"]
