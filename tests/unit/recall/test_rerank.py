@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rank_bm25 import BM25Plus
 
 import mem0_core
 from mem0_core.domain.recipes import RERANK_WEIGHT
 from mem0_core.errors import ConfigError, InputError, ModelError, QueryError, ReplyError
 from mem0_core.flow import arun, run
-from mem0_core.recall._ranking import bm25
 from mem0_core.recall.rerank import compute_lexical_scores
 from mem0_core.recall.rerank import rerank as flow
 
@@ -56,14 +54,6 @@ def test_without_a_reranker_the_first_scores_decide(rerank: Callable[..., Ranked
     assert rerank("q", texts, scores=scores, reranker=None) == [(1, 0.9), (2, 0.5), (0, 0.2)]
     few = np.array([0.25, 0.5], np.float32)
     assert rerank("q", ["a", "b"], scores=few, reranker=None) == [(1, 0.5), (0, 0.25)]
-
-
-WORDS = st.lists(st.sampled_from(["maya", "tom", "bee", "boat", "a", "on"]), max_size=8)
-
-
-@given(WORDS, st.lists(WORDS, min_size=1, max_size=6).filter(any))
-def test_bm25_plus_is_that_of_rank_bm25(query: list[str], texts: list[list[str]]) -> None:
-    assert bm25(" ".join(query), [" ".join(text) for text in texts]) == BM25Plus(texts).get_scores(query).tolist()
 
 
 def test_without_scores_shared_words_decide_on_a_constant_scale(rerank: Callable[..., Ranked]) -> None:

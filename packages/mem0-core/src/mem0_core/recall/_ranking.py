@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache
@@ -37,7 +36,6 @@ COMMON_TERM_COUNT = 1024
 """Number of memories from which a shared word weighs nothing; also the assumed size of the corpus."""
 
 _K1, _B, _TYPICAL_TERMS = 1.2, 0.5, 50.0  # parameters of BM25
-_PLUS_K1, _PLUS_B = 1.5, 0.75  # parameters of BM25+
 _HALF_SCORE_BM25 = 25.0  # the BM25 that counts as 0.5
 _HALF_CERTAIN_COUNT = 3.0  # mentions that make a relation half certain
 _HALF_CERTAIN_MARKS = 3.0  # marks that make feedback half certain
@@ -61,21 +59,15 @@ def bm25(query: str, texts: Sequence[str]) -> list[float]:
     """
     if not texts:
         return []
-    import numpy as np
+    from rank_bm25 import BM25Plus  # a dependency by choice: the formula is kept by others
 
     asked = _split_words(query)[:_MAX_QUERY_WORDS]
-    words = [_split_words(text) for text in texts]
-    lengths = np.array(list(map(len, words)))
-    if not lengths.any():
+    kept = frozenset(asked)
+    words = [[word if word in kept else "" for word in _split_words(text)] for text in texts]
+    found = frozenset(word for one in words for word in one if word)
+    if not found:
         return [0.0] * len(texts)
-    norm = _PLUS_K1 * (1 - _PLUS_B + _PLUS_B * lengths / (lengths.sum() / len(texts)))
-    shared = [Counter(filter(frozenset(asked).__contains__, each)) for each in words]
-    total = np.zeros(len(texts))
-    for word in asked:
-        counts = np.array([each.get(word, 0) for each in shared])
-        if having := np.count_nonzero(counts):
-            total += math.log((len(texts) + 1) / having) * (1 + counts * (_PLUS_K1 + 1) / (norm + counts))
-    scores: list[float] = total.tolist()
+    scores: list[float] = BM25Plus(words).get_scores([word for word in asked if word in found]).tolist()
     return scores
 
 
