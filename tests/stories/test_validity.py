@@ -293,6 +293,8 @@ def homes_on(memory: MemoryDriver, day: str) -> list[str]:
         ("I'll be living in Oslo from May.", "2026-05-01"),
         ("Next week I move to Oslo.", "2026-02-16"),
         ("I'm going to move to Oslo.", "2026-03-12"),  # a plan without a time counts as done after 30 days
+        ("I'm moving to Oslo this year.", "2026-03-12"),
+        ("I'm moving to Oslo this month.", "2026-02-28"),
     ],
 )
 def test_a_plan_holds_from_its_day_and_not_from_its_telling(memory: MemoryDriver, plan: str, begins: str) -> None:

@@ -65,12 +65,16 @@ def find_days(when: str, said_on: date, *, is_planned: bool) -> DateRange | None
     Args:
         when: the words that say when.
         said_on: the day from which relative times count.
-        is_planned: True for a plan; one without a time counts as done after 30 days.
+        is_planned: True for a plan; one without a time, or for "this year", counts as done after 30 days.
     """
     days = find_event_days(when, said_on) if when else None
-    if days is None and is_planned:
-        return DateRange((said_on + timedelta(days=_PLAN_DAYS)).isoformat(), None)
-    return days
+    if not is_planned:
+        return days
+    today, later = said_on.isoformat(), (said_on + timedelta(days=_PLAN_DAYS)).isoformat()
+    if days is None:
+        return DateRange(later, None)
+    has_begun = days.first is not None and days.first < today < (days.last or later)  # "this year"
+    return DateRange(min(days.last or later, later), days.last) if has_begun else days
 
 
 def pack_statements(text: str) -> str:
