@@ -623,3 +623,19 @@ def test_what_will_happen_has_the_days_that_are_to_come(text: str, first: str, l
 )
 def test_how_long_it_took_and_who_sent_it_are_no_days(text: str) -> None:
     assert find_event_days(text, date(2026, 11, 26)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("I'm wearing the coat I bought in May", "2025"),
+        ("We're celebrating, Anna was born in May", "2025"),
+        ("I quit my job and I'm moving to Oslo in May", "2026"),
+        ("I'm moving in May, as I got a job", "2026"),
+        ("Anna is getting married in May", "2026"),
+    ],
+)
+def test_a_month_is_that_of_the_verb_before_it(text: str, year: str) -> None:
+    days = find_event_days(text, date(2026, 2, 10))
+    assert days is not None
+    assert days.first == f"{year}-05-01"

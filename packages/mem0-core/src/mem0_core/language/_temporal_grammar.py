@@ -138,6 +138,11 @@ _CALENDAR_KINDS = (Kind.SEASON, Kind.QUARTER, Kind.HOLIDAY)
 _TIMES = frozenset((Kind.WHOLE_YEAR, Kind.TIME, Kind.ANCHOR))
 
 
+def find_time_word(text: str) -> int:
+    """Return the index of the first word of a lower-case text that can name a time; its length if there is none."""
+    return next((word.start() for word in _WORD.finditer(text) if word[0] in _TIME_WORDS), len(text))
+
+
 def parse(text: str, today: int) -> list[Part]:
     """Return the parts of a lower-case text after all phrases are read; an empty list if it names no time.
 

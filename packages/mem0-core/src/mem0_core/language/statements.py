@@ -71,7 +71,7 @@ def find_days(when: str, said_on: date, *, is_planned: bool) -> DateRange | None
     if not is_planned:
         return days
     today, later = said_on.isoformat(), (said_on + timedelta(days=_PLAN_DAYS)).isoformat()
-    if days is None:
+    if days is None or (days.last or today) < today:  # "the flat we bought in May"
         return DateRange(later, None)
     has_begun = days.first is not None and days.first < today < (days.last or later)  # "this year"
     return DateRange(min(days.last or later, later), days.last) if has_begun else days

@@ -26,6 +26,7 @@ from mem0_core.language._temporal_grammar import (
     Kind,
     Span,
     exists,
+    find_time_word,
     move_to_year,
     parse,
     to_ordinal,
@@ -183,9 +184,20 @@ def _candidate_days(span: TimeSpan, first: date | None, last: date | None) -> se
 def _find_outlook(text: str) -> int:
     """Return -1 if a text tells what happened, 1 if it tells what will happen, and 0 if it may do either."""
     said = _normalize(text)
-    if _AHEAD.search(said) is not None:
+    is_over = _HAPPENED.search(said) is not None
+    if _AHEAD.search(said) is not None and not (is_over and _is_time_of_past_clause(said)):
         return 1
-    return -1 if _HAPPENED.search(said) is not None and _PLANNED.search(said) is None else 0
+    return -1 if is_over and _PLANNED.search(said) is None else 0
+
+
+def _is_time_of_past_clause(said: str) -> bool:
+    """Return True for ``I'm wearing the coat I bought in May``, in which the verb before the time is a past one."""
+    before = said[: find_time_word(said)]
+    for past in reversed(list(_HAPPENED.finditer(before))):
+        subject = before[max(0, past.start() - _MAX_SUBJECT_CHARS) : past.start()].split()[-1:]
+        if past[0] in {"was", "were"} or not _SUBJECTS.isdisjoint(subject):  # "Anna is getting married" has no past
+            return _AHEAD.search(before, past.start()) is None
+    return False
 
 
 def _choose_year(span: TimeSpan, reference: date, outlook: int) -> TimeSpan:
@@ -211,6 +223,8 @@ def _fits(first: date | None, last: date | None, reference: date, outlook: int) 
     return outlook == 0 or last is None or last > reference
 
 
+_MAX_SUBJECT_CHARS = 12
+_SUBJECTS = frozenset(["i", "we", "you", "he", "she", "it", "they", "who", "that", "which"])
 _AHEAD = re.compile(
     r"\b(?:will|shall|gonna|(?:i|we|he|she|they) starts?|(?<!was )(?<!were )(?:going|about) to)\b|'ll\b"
     r"|(?:\b(?:am|are|is|im)|'(?:m|re|s))\s+(?:(?:also|finally|now|then|officially|soon|not)\s+)?"
