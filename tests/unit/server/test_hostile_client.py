@@ -183,3 +183,11 @@ def test_no_text_of_a_request_is_kept_for_later_requests() -> None:
     first, second = (_requests.read_json(SimpleNamespace(**sent))["query"] for _ in range(2))
     assert first == second
     assert first is not second
+
+
+def test_a_media_type_is_read_in_any_case() -> None:
+    sent = {
+        "headers": {"content-type": "Application/JSON; charset=utf-8"},
+        "scope": {_requests.BODY: b'{"query": "tea"}'},
+    }
+    assert _requests.read_json(SimpleNamespace(**sent)) == {"query": "tea"}

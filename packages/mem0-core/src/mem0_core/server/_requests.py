@@ -98,7 +98,7 @@ def read_json(request: Any) -> dict[str, Any]:
     Raises:
         HttpError: 415 or 400.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HttpError(415, "the body must be JSON, with Content-Type: application/json")
     try:
         found = _parse_json(request.scope[BODY])
