@@ -319,6 +319,13 @@ def test_a_plan_that_comes_true_early_or_is_dropped_ends_at_once(memory: MemoryD
     assert homes_on(memory, "2026-06-01") == ["Oslo"]
 
 
+def test_a_plan_that_is_postponed_holds_from_its_new_day(memory: MemoryDriver) -> None:
+    tell(memory, ("2026-01-10", "I live in Rome."), ("2026-02-10", "I'm moving to Oslo in May."))
+    tell(memory, ("2026-04-10", "I'm moving to Oslo in June."))
+    assert homes_on(memory, "2026-05-15") == ["Rome"]
+    assert homes_on(memory, "2026-06-15") == ["Oslo"]
+
+
 def test_the_graph_of_a_day_has_the_plans_that_came_true(memory: MemoryDriver) -> None:
     tell(memory, ("2026-01-10", "I live in Rome."), ("2026-02-10", "We are moving to Oslo next month."))
     days = "2026-02-11", "2026-03-02"

@@ -176,17 +176,28 @@ class _TimelineBuilder:
             self._close(family.opposite, period, lambda old: is_same_value(value, old))
 
     def _close(self, family: str, new: Period, is_meant: Callable[[str], bool] = lambda value: True) -> None:
-        remaining = []
-        for old in self._open.get(family, ()):
+        remaining, open_ = [], self._open.get(family, [])
+        postponed = [old.memory.key for old in open_ if _is_postponed(old, new)]
+        for old in open_:
             if old.memory is new.memory or not is_meant(old.statement.value):
                 remaining.append(old)
                 continue
-            last = new.first if new.first > old.first else new.memory.said_at
+            if old.ended_by is not None and old.ended_by.key in postponed:
+                old.last = None
+            is_later = new.first > old.first and old.memory.key not in postponed
+            last = new.first if is_later else new.memory.said_at
             if old.last is None or last < old.last:
                 old.last, old.ended_by = last, new.memory
             if new.statement.is_planned:  # it may end before the plan comes true
                 remaining.append(old)
         self._open[family] = remaining
+
+
+def _is_postponed(old: Period, new: Period) -> bool:
+    """Return True if a plan takes the place of one for the same value whose day has not come."""
+    is_planned = old.statement.is_planned and new.statement.is_planned
+    has_begun = new.memory.said_at >= old.first
+    return is_planned and not has_begun and is_same_value(old.statement.value, new.statement.value)
 
 
 def add_period(timeline: Timeline, period: Period) -> None:
