@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mem0_core._system.records import dataclass
@@ -591,20 +591,10 @@ def _plan_by_rules(
     changes: list[RelationChange] = []
     for index, found in read:
         at = relation_input.messages[index].timestamp  # the graph of any day holds the relations stated by then
-        time = relation_input.time_of(index)
-        planned = _plan_message(new_only, open_relations, named[index], index, found, time)
-        said_on = datetime.fromisoformat(time).date() if time else datetime.now(UTC).date()
-        changes += [_date_change(change, found, at, said_on) for change in planned]
+        planned = _plan_message(new_only, open_relations, named[index], index, found, relation_input.time_of(index))
+        changes += [dataclasses.replace(change, effective_at=change.effective_at or at) for change in planned]
     uncompared = (SkippedItem(reason=_MANY_NAMES, item=left[0][:100]),) if left else ()
     return (yield from embed_changes(ports, changes, known.vectors)), uncompared
-
-
-def _date_change(change: RelationChange, found: rules.RuleExtraction, at: str | None, said_on: date) -> RelationChange:
-    """Return a change with its time: the day of a plan, else the time of its message."""
-    source, label = change.triplet.source, change.triplet.relationship
-    day = found.find_start(source, label, is_end=change.event is Event.DELETE, said_on=said_on)
-    time = at if day is None else f"{day}T00:00:00+00:00"
-    return dataclasses.replace(change, effective_at=change.effective_at or time)
 
 
 def _plan_message(
@@ -674,11 +664,15 @@ def _rename_ends(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:
 
 
 def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction:
-    """Return the entities and relations that rules find in a message; none for an assistant without a name."""
+    """Return the entities and relations that rules find in a message; none for an assistant without a name.
+
+    Plans with a day that is still to come are left out: they are not true yet.
+    """
     if not (message.role == "user" or (message.name and message.role in SPEAKER_ROLES)):
         return rules.RuleExtraction()
     speaker = message.name or self_name(scope)
-    found = rules.extract_by_rules(message.content, speaker=speaker)
+    said_on = datetime.fromisoformat(message.timestamp).date() if message.timestamp else datetime.now(UTC).date()
+    found = rules.extract_by_rules(message.content, speaker=speaker, said_on=said_on)
     introduced = _extract_introductions(message.content, speaker)
     if not introduced.relations:
         return found

@@ -17,9 +17,9 @@ from mem0_core.language._slots import Found, SlotReader, Value
 from mem0_core.language._tokens import MAX_NAME_WORDS, TokenizedText
 from mem0_core.language.families import load_families
 
-__all__ = ["ARRANGED", "SPEAKER", "Effect", "Statement", "StatementReader"]
+__all__ = ["SPEAKER", "Effect", "Statement", "StatementReader"]
 
-ARRANGED = frozenset({"lives_in", "works_at", "works_as", "studies_at"})
+_ARRANGED = frozenset({"lives_in", "works_at", "works_as", "studies_at"})
 """Families that change on a day agreed before."""
 SPEAKER = ""
 """The subject of a statement about the speaker."""
@@ -1566,7 +1566,7 @@ class StatementReader:
         if said:
             if self._is_ahead(clause):
                 said_now = self.statements[first:]
-                self.statements[first:] = [one._replace(is_planned=one.family in ARRANGED) for one in said_now]
+                self.statements[first:] = [one._replace(is_planned=one.family in _ARRANGED) for one in said_now]
             self._subject, self._last_tense = subject, clause.tense
             stop = max(stop, self._contrast(subject, clause, end))
             stop = self._gapped(clause, stop, end)

@@ -7,8 +7,7 @@ quotations state nothing. A relation needs a subject with a name; "my sister liv
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterator
 from datetime import date
 from itertools import islice
 
@@ -16,7 +15,7 @@ from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.bounds import MAX_NAMES, MAX_RELATIONS, MAX_RULE_TEXT_CHARS, MAX_STATEMENTS
 from mem0_core.domain.records import Entity, Triplet
-from mem0_core.language._reader import ARRANGED, Statement
+from mem0_core.language._reader import Statement
 from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
 from mem0_core.language.statements import find_days, read_all_statements
@@ -47,8 +46,6 @@ class RuleExtraction:
         ended: relations that the text says are over.
         of_relatives: statements about relatives of the speaker that the text does not name, with a source like
             ``my sister``; they are relations once the name is known.
-        times: label -> folded source, and True for an end -> the words that say when, and True for a plan; of what
-            changes on a day agreed before.
         is_cut: True if the text holds more than the bounds of `domain.bounds` allow to be read.
     """
 
@@ -57,20 +54,6 @@ class RuleExtraction:
     ended: tuple[EndedRelation, ...] = ()
     of_relatives: tuple[Triplet | EndedRelation, ...] = ()
     is_cut: bool = False
-    times: Mapping[str, Mapping[tuple[str, bool], tuple[str, bool]]] = field(default_factory=dict)
-
-    def find_start(self, source: str, label: str, *, is_end: bool, said_on: date) -> str | None:
-        """Return the day on which a relation begins or ends, if that is still to come; else None.
-
-        The source may have another name than in the text, if the text says when of one alone.
-        """
-        times = self.times.get(label, {})
-        names = {name for name, _ in times}
-        (name,) = names if len(names) == 1 else [source.casefold()]
-        when = times.get((name, is_end)) or times.get((name, False))
-        days = None if when is None else find_days(when[0], said_on, is_planned=when[1])
-        first = None if days is None else days.first or days.last
-        return first if first is not None and first > said_on.isoformat() else None
 
 
 @text_cache(_CACHED_TEXTS, max_chars=_MAX_CACHED_CHARS)
@@ -87,13 +70,14 @@ def entities(text: str) -> tuple[Entity, ...]:
 
 
 @text_cache(_CACHED_TEXTS, max_chars=_MAX_CACHED_CHARS)
-def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
+def extract_by_rules(text: str, *, speaker: str, said_on: date | None = None) -> RuleExtraction:
     """Return the entities of a text and its plain statements, see `domain.bounds` for their number.
 
     Args:
         speaker: the name for I, me and my.
+        said_on: the day of the text. What it names a later day for is left out: it is not true yet.
     """
-    extraction = _Extraction(text[:MAX_RULE_TEXT_CHARS], speaker.strip())
+    extraction = _Extraction(text[:MAX_RULE_TEXT_CHARS], speaker.strip(), said_on)
     extraction.read()
     found = {entity.name.casefold(): entity for entity in entities(text)}
     said = [each for of_one in extraction.said.values() for each in of_one.values()]
@@ -105,19 +89,18 @@ def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
     relations, ended = relations[:MAX_RELATIONS], ended[:MAX_RELATIONS]
     for key, name in [(name.casefold(), name) for each in relations for name in (each.source, each.destination)]:
         found[key] = Entity(found.get(key, Entity(name)).name, extraction.types.get(key, ""))
-    return RuleExtraction(tuple(found.values()), relations, ended, of_relatives, is_cut, extraction.times)
+    return RuleExtraction(tuple(found.values()), relations, ended, of_relatives, is_cut)
 
 
 class _Extraction:
     """Relations and endings of a text: the last word on each counts."""
 
-    def __init__(self, text: str, speaker: str) -> None:
-        self._source = text
+    def __init__(self, text: str, speaker: str, said_on: date | None = None) -> None:
+        self._source, self._said_on = text, said_on
         self._text = tokenize(text, "english")
         self._speaker = speaker
         self.types = {speaker.casefold(): "person"}
         self.said: dict[tuple[str, str], dict[str, Triplet | EndedRelation]] = {}
-        self.times: dict[str, dict[tuple[str, bool], tuple[str, bool]]] = {}
         self._subjects: set[str] = set()
         self._has_read = False
         self.is_cut = False
@@ -132,18 +115,22 @@ class _Extraction:
         for statement in statements:
             subject = statement.subject or self._speaker
             self._subjects.add(statement.subject.casefold())
-            if subject and statement.is_certain:
+            if subject and statement.is_certain and not self._is_ahead(statement):
                 self._record(subject, statement)
+
+    def _is_ahead(self, statement: Statement) -> bool:
+        """Return True if what a statement begins or ends has a day that is still to come."""
+        is_change = statement.effect in ("begins", "ends") and statement.family != "plans_trip_to"
+        if self._said_on is None or not statement.when or not is_change:
+            return False
+        days = find_days(statement.when, self._said_on, is_planned=statement.is_planned)
+        return days is not None and (days.first or days.last or "") > self._said_on.isoformat()
 
     def _record(self, subject: str, statement: Statement) -> None:
         family = load_families()[statement.family]
         if statement.value.casefold() == subject.casefold():
             return
         relation = statement.relation or family.name
-        if family.name in ARRANGED:
-            is_change = statement.effect in {"begins", "ends"}  # "Anna has a concert in May and works at Galp"
-            time = (statement.when, statement.is_planned) if is_change else ("", False)
-            self.times.setdefault(relation, {})[subject.casefold(), statement.effect == "ends"] = time
         for label in dict.fromkeys((relation, *self._same_labels(family.name))):
             if statement.effect == "begins" and family.is_single:
                 self.said[subject.casefold(), label] = {"": EndedRelation(subject, label, None)}

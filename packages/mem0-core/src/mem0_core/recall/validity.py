@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _FIRST_PERSON = frozenset({"i", "me", "my", "we", "our", "us"})
+_OWNERS, _OWNERS_OF_FACTS = ("my", "our"), ("my", "our", "her", "his", "their")
 _OWNER = "my "  # before the noun of a relative, who may have no name
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
@@ -314,11 +315,13 @@ def _prefer_mentions(hits: Sequence[Hit], subjects: Iterable[str]) -> list[Hit]:
     """Return hits with those higher that mention a person, if any does."""
     names = _without_owner(subjects)
     nouns = [] if names else [name.removeprefix(_OWNER) for name in subjects if name]
-    texts = [_words_in(hit.item) for hit in hits] if names or nouns else []
-    is_named = [
-        _mentions_any(words, names or [f"{owner} {noun}" for noun in nouns for owner in _find_owners(words)])
-        for words in texts
-    ]
+    if not names and not nouns:
+        return list(hits)
+    phrases: dict[tuple[str, ...], list[str]] = {
+        owners: [" ".join(words_of(one)) for one in names or (f"{owner} {noun}" for noun in nouns for owner in owners)]
+        for owners in (_OWNERS, _OWNERS_OF_FACTS)
+    }
+    is_named = [_mentions_any(_words_in(hit.item), phrases) for hit in hits]
     if not any(is_named):
         return list(hits)
     lowered = [
@@ -328,15 +331,10 @@ def _prefer_mentions(hits: Sequence[Hit], subjects: Iterable[str]) -> list[Hit]:
     return sorted(lowered, key=lambda hit: -hit.score)
 
 
-def _find_owners(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words by which a text means the user as an owner; a fact tells of the user in the third person."""
-    is_fact = _FIRST_PERSON.isdisjoint(words)
-    return ("my", "our", "her", "his", "their") if is_fact else ("my", "our")
-
-
-def _mentions_any(words: Sequence[str], names: Iterable[str]) -> bool:
-    text = f" {' '.join(words)} "
-    return any(f" {' '.join(words_of(name))} " in text for name in names if words_of(name))
+def _mentions_any(words: Sequence[str], phrases: Mapping[tuple[str, ...], Sequence[str]]) -> bool:
+    """Return True if a text has a phrase; a fact tells of the user, who is the owner, in the third person."""
+    is_fact, text = _FIRST_PERSON.isdisjoint(words), f" {' '.join(words)} "
+    return any(phrase and f" {phrase} " in text for phrase in phrases[_OWNERS_OF_FACTS if is_fact else _OWNERS])
 
 
 def _words_in(item: MemoryItem) -> list[str]:

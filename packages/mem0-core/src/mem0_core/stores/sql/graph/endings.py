@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from datetime import date
 from typing import Any
 
 from mem0_core.domain.records import Triplet, entity_key
@@ -52,7 +53,8 @@ def find_later_end(dialect: Dialect, edge: int, withdrawn: Set[int]) -> Steps[tu
     for row, at, content, name, is_about_source in messages:
         if row in withdrawn:
             continue
-        extracted = rules.extract_by_rules(content, speaker=name or scope.partition[1])
+        said_on = date.fromisoformat(at[:10])
+        extracted = rules.extract_by_rules(content, speaker=name or scope.partition[1], said_on=said_on)
         if any(_ends(ending, triplet, is_about_source) for ending in _endings_of(extracted)):
             return [row], at
     return None
