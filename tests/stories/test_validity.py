@@ -292,6 +292,7 @@ def homes_on(memory: MemoryDriver, day: str) -> list[str]:
         ("I'm moving to Oslo in two weeks.", "2026-02-21"),
         ("I'll be living in Oslo from May.", "2026-05-01"),
         ("Next week I move to Oslo.", "2026-02-16"),
+        ("I move to Oslo on 1 June 2026.", "2026-06-01"),
         ("I'm going to move to Oslo.", "2026-03-12"),  # a plan without a time counts as done after 30 days
         ("I'm moving to Oslo this year.", "2026-03-12"),
         ("I'm moving to Oslo this month.", "2026-02-28"),

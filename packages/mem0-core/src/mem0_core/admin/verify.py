@@ -242,11 +242,12 @@ def _verify_relations(records: _Records, has_merges: bool, found: Verification) 
 
 
 def _read_relations(message: Message, scope: Scope) -> Sequence[Triplet]:
-    return extract_from_message(message, scope).relations
+    return extract_from_message(message, scope, message.timestamp).relations
 
 
 def _as_message(memory: Mapping[str, Any]) -> Message:
-    return Message(memory.get("role") or "user", memory["memory"], name=memory.get("actor_id"))
+    at = memory.get("updated_at") or memory["created_at"]
+    return Message(memory.get("role") or "user", memory["memory"], name=memory.get("actor_id"), timestamp=at)
 
 
 def _is_meant(triplet: Triplet, known: Triplet) -> bool:

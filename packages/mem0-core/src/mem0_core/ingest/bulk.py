@@ -158,7 +158,8 @@ class MessageSource:
         for count, entry in enumerate(entries):
             if entry.message is None:
                 continue
-            found = extract_from_message(entry.message, self._request.scope)
+            at = entry.message.timestamp or self._request.at
+            found = extract_from_message(entry.message, self._request.scope, at)
             if statements.conflicts_with(found):
                 return count
             statements.add(found)

@@ -503,7 +503,7 @@ def _stack_vectors(vectors: Mapping[str, NDArray[np.float32]], texts: Iterable[s
 def _read_messages(relation_input: RelationInput) -> _ReadMessages:
     """Return the extractions by rules from the messages, with the indexes of the messages."""
     return [
-        (index, extract_from_message(message, relation_input.scope))
+        (index, extract_from_message(message, relation_input.scope, relation_input.time_of(index)))
         for index, message in enumerate(relation_input.messages)
     ]
 
@@ -663,15 +663,18 @@ def _rename_ends(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:
     return Triplet(source, triplet.relationship, destination)
 
 
-def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction:
+def extract_from_message(message: Message, scope: Scope, at: str | None) -> rules.RuleExtraction:
     """Return the entities and relations that rules find in a message; none for an assistant without a name.
 
     Plans with a day that is still to come are left out: they are not true yet.
+
+    Args:
+        at: time of the message; None for now.
     """
     if not (message.role == "user" or (message.name and message.role in SPEAKER_ROLES)):
         return rules.RuleExtraction()
     speaker = message.name or self_name(scope)
-    said_on = datetime.fromisoformat(message.timestamp).date() if message.timestamp else datetime.now(UTC).date()
+    said_on = (datetime.fromisoformat(at) if at else datetime.now(UTC)).date()
     found = rules.extract_by_rules(message.content, speaker=speaker, said_on=said_on)
     introduced = _extract_introductions(message.content, speaker)
     if not introduced.relations:
