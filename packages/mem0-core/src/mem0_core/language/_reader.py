@@ -1242,6 +1242,8 @@ class StatementReader:
         return low.isdecimal() or low in self._words["time_words"] or low in self._words["months"]
 
     def _tense(self, core: str, form: str, subject: _Subject, low: str) -> str:
+        if core == "was plan":
+            return ""  # "I was going to move to Oslo"
         if core.endswith("plan"):
             return "plan" if form in {"base", "ing"} else ""
         tense = _TENSES[form].get(core, "")
