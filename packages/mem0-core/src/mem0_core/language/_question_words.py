@@ -86,11 +86,10 @@ term_ends: and or but if while than then that not called named you they he she i
 own_relatives: mum mom mommy mummy dad daddy grandma grandpa granny nana granddad grandad
 verb_leads: have has had used to will did do does going
 clause_openers: you the a an to that who
-hurry: wat=what
- whats=what_is wheres=where_is whos=who_is hows=how_is whens=when_is whys=why_is im=i_am ive=i_have i'm=i_am
+hurry: whats=what_is wheres=where_is whos=who_is hows=how_is whens=when_is whys=why_is im=i_am ive=i_have i'm=i_am
  i've=i_have i'd=i_had i'll=i_will we're=we_are we've=we_have we'd=we_had dont=do_not doesnt=does_not didnt=did_not
  cant=can_not cannot=can_not isnt=is_not arent=are_not wasnt=was_not havent=have_not hasnt=has_not u=you ur=your
- wats=what_is wot=what wots=what_is wanna=want_to wana=want_to rn=right_now
+ wat=what wats=what_is wot=what wots=what_is wanna=want_to wana=want_to rn=right_now
  atm=at_the_moment r=are
  don't=do_not doesn't=does_not didn't=did_not can't=can_not couldn't=could_not isn't=is_not aren't=are_not
  wasn't=was_not weren't=were_not haven't=have_not hasn't=has_not hadn't=had_not won't=will_not wouldn't=would_not

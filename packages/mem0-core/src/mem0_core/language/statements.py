@@ -79,8 +79,8 @@ def find_days(when: str, said_on: date, *, is_planned: bool) -> DateRange | None
 
 def pack_statements(text: str) -> str:
     """Return the statements of a text, without their days, as one line of JSON."""
-    rows = [(*one[:4], *one[5:]) for one in read_all_statements(text[:_MAX_TEXT_CHARS])]
-    return f"{_packed_head(text)}{json.dumps(rows, ensure_ascii=False, separators=(',', ':'))}"
+    said = read_all_statements(text[:_MAX_TEXT_CHARS])
+    return f"{_packed_head(text)}{json.dumps(said, ensure_ascii=False, separators=(',', ':'))}"
 
 
 def unpack_statements(packed: str, text: str) -> tuple[Statement, ...] | None:
@@ -88,7 +88,7 @@ def unpack_statements(packed: str, text: str) -> tuple[Statement, ...] | None:
     head = _packed_head(text)
     if not packed.startswith(head):
         return None
-    return tuple(Statement._make((*row[:4], None, *row[4:])) for row in json.loads(packed[len(head) :]))
+    return tuple(map(Statement._make, json.loads(packed[len(head) :])))
 
 
 def _packed_head(text: str) -> str:
