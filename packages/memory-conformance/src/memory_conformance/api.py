@@ -59,6 +59,8 @@ class Said:
 
 Records: TypeAlias = Sequence[Record]
 Texts: TypeAlias = Sequence[str]
+Fields: TypeAlias = Mapping[str, Any] | None
+"""Metadata of a memory, or conditions on it."""
 
 
 class System:
@@ -81,13 +83,7 @@ class System:
         self.folder = folder
 
     def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
+        self, owner: str, text: str, *, metadata: Fields = None, key: str | None = None, expires: datetime | None = None
     ) -> str:
         """Store one text verbatim and return its id."""
         raise NotImplementedError
@@ -99,7 +95,7 @@ class System:
         *,
         limit: int = 10,
         offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
+        filters: Fields = None,
         as_of: datetime | None = None,
     ) -> Records:
         """Return the memories of an owner that match the query, best first."""
@@ -117,14 +113,7 @@ class System:
         """Delete one memory."""
         raise NotImplementedError
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, offset: int = 0, filters: Fields = None) -> Records:
         """Return the memories of an owner; without a limit, all of them."""
         raise NotImplementedError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from memory_conformance.api import list_verbs
 from memory_conformance.registry import CheckError, Kit, check, expect
+from memory_conformance.runner import child_environment
 
 ACKNOWLEDGED = 20
 START_SECONDS = 120.0
@@ -55,10 +55,3 @@ def read_acknowledged(log: Path) -> list[str]:
     """Return the complete lines of the log of a writer."""
     text = log.read_text(encoding="utf-8") if log.exists() else ""
     return text.split("\n")[:-1]
-
-
-def child_environment() -> dict[str, str]:
-    """Return an environment in which a child finds this package."""
-    root = str(Path(__file__).resolve().parents[2])
-    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

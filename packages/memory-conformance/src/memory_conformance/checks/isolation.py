@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from memory_conformance.registry import Kit, check, expect, expect_equal, is_refused
 
 CONFUSABLE = (("ann", "anna"), ("team", "TEAM"), ("a_c", "abc"), ("p%", "path"), ("x*", "xyz"), ("1", "01"))
 """Pairs that patterns of LIKE and GLOB, prefixes, case folding or number conversion take for one another."""
+
+
+def add_for_similar_owners(kit: Kit, text: str, other: str) -> Iterator[tuple[str, str, str]]:
+    """Add a text for the first of two similar owners and another for the second; yield them, and their short names."""
+    for first, second in CONFUSABLE:
+        tail = kit.new_owner("")
+        if not is_refused(kit.add_texts, f"{tail}{first}", [text]):
+            kit.add_texts(f"{tail}{second}", [other])
+            yield f"{tail}{first}", f"{tail}{second}", f"{first!r} and {second!r}"
 
 
 @check("isolation", "add list")
@@ -31,41 +42,26 @@ def searches_are_separate(kit: Kit) -> None:
 @check("isolation", "add list")
 def similar_owners_are_different(kit: Kit) -> None:
     """Owners that differ in case, in a suffix or in a wildcard are different owners."""
-    for first, second in CONFUSABLE:
-        tail = kit.new_owner("")
-        pair = (f"{tail}{first}", f"{tail}{second}")
-        if is_refused(kit.add_texts, pair[0], ["First."]):
-            continue
-        kit.add_texts(pair[1], ["Second."])
-        expect_equal(kit.list_texts(pair[0]), ["First."], f"list of {first!r} next to {second!r}")
-        expect_equal(kit.list_texts(pair[1]), ["Second."], f"list of {second!r} next to {first!r}")
+    for first, second, names in add_for_similar_owners(kit, "First.", "Second."):
+        expect_equal(kit.list_texts(first), ["First."], f"list of the first of {names}")
+        expect_equal(kit.list_texts(second), ["Second."], f"list of the second of {names}")
 
 
 @check("isolation", "add search")
 def searches_of_similar_owners_are_separate(kit: Kit) -> None:
     """A search does not take a similar name for its owner."""
-    for first, second in CONFUSABLE:
-        tail = kit.new_owner("")
-        pair = (f"{tail}{first}", f"{tail}{second}")
-        if is_refused(kit.add_texts, pair[0], ["A quokka of the first."]):
-            continue
-        kit.add_texts(pair[1], ["A quokka of the second."])
-        found = kit.search_texts(pair[0], "quokka")
-        expect_equal(found, ["A quokka of the first."], f"search of {first!r} next to {second!r}")
+    for first, _, names in add_for_similar_owners(kit, "A quokka of the first.", "A quokka of the second."):
+        found = kit.search_texts(first, "quokka")
+        expect_equal(found, ["A quokka of the first."], f"search of the first of {names}")
 
 
 @check("isolation", "add erase list")
 def erasing_spares_similar_owners(kit: Kit) -> None:
     """Erasing an owner leaves owners with a similar name alone."""
-    for first, second in CONFUSABLE:
-        tail = kit.new_owner("")
-        pair = (f"{tail}{first}", f"{tail}{second}")
-        if is_refused(kit.add_texts, pair[0], ["First."]):
-            continue
-        kit.add_texts(pair[1], ["Second."])
-        kit.system.erase(pair[0])
-        expect_equal(kit.list_texts(pair[0]), [], f"list of {first!r} after its erasure")
-        expect_equal(kit.list_texts(pair[1]), ["Second."], f"list of {second!r} after {first!r} was erased")
+    for first, second, names in add_for_similar_owners(kit, "First.", "Second."):
+        kit.system.erase(first)
+        expect_equal(kit.list_texts(first), [], f"list of the first of {names} after its erasure")
+        expect_equal(kit.list_texts(second), ["Second."], f"list of the second of {names} after the first was erased")
 
 
 @check("isolation", "add get owned_ids")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,7 @@ class ConversationSystem(System):
             self._conversations.setdefault(owner, self._make(owner))  # another thread may have made one
         return self._conversations[owner]
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, offset: int = 0, **_: Any) -> Records:
         """Return all messages of the conversation."""
         numbered = enumerate(self._read_texts(owner), self.first_number)
         return [Record(str(number), text) for number, text in numbered][offset:][:limit]

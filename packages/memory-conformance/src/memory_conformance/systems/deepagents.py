@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +29,7 @@ class DeepAgentsBackend(System):
         self._backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
         self.capabilities |= {"durable", "crash_safe", "shared", "files", "erasure"}
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, *, key: str | None = None, **_: Any) -> str:
         """Write a new file, or replace that of the key."""
         memory_id = f"{uuid.uuid4()}.md" if key is None else f"{to_name(key)}.md"
         self._upload(owner, memory_id, text)
@@ -63,14 +53,7 @@ class DeepAgentsBackend(System):
         """Delete a file."""
         check(self._backend.delete(to_path(owner, memory_id)))
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, offset: int = 0, **_: Any) -> Records:
         """Read all files of the owner; a folder that is missing is empty."""
         entries = self._backend.ls(to_path(owner, "")).entries or []
         names = [entry["path"].rsplit("/", 1)[1] for entry in entries if not entry.get("is_dir")]

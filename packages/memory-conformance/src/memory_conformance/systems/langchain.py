@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from memory_conformance.systems._conversations import ConversationSystem
@@ -29,15 +27,7 @@ class LangChainHistory(ConversationSystem):
     def _read_texts(self, owner: str) -> list[str]:
         return [message.text for message in self._open(owner).messages]
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, **_: Any) -> str:
         """Add one message of the user."""
         from langchain_core.messages import HumanMessage
 

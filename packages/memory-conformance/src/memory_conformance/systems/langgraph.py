@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from memory_conformance.api import Record, Records, System
+from memory_conformance.api import Fields, Record, Records, System
 from memory_conformance.systems.embedding import DIMS, embed_all
 
 PAGE = 100
@@ -26,13 +26,7 @@ class BaseStoreSystem(System):
     index = False
 
     def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
+        self, owner: str, text: str, *, metadata: Fields = None, key: str | None = None, expires: datetime | None = None
     ) -> str:
         """Put an item under a new key, or under the given one."""
         name = key or str(uuid.uuid4())
@@ -43,14 +37,7 @@ class BaseStoreSystem(System):
         return name
 
     def search(
-        self,
-        owner: str,
-        query: str,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
+        self, owner: str, query: str, *, limit: int = 10, offset: int = 0, filters: Fields = None, **_: Any
     ) -> Records:
         """Search by the index of the store."""
         items = self.store.search((owner,), query=query, limit=limit, offset=offset, filter=dict(filters or {}) or None)
@@ -72,14 +59,7 @@ class BaseStoreSystem(System):
         """Delete an item."""
         self.store.delete((owner,), memory_id)
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, offset: int = 0, filters: Fields = None) -> Records:
         """Search without a query, in pages if no limit is given."""
         selected = translate(filters)
         if limit is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from memory_conformance.systems._conversations import ConversationSystem
@@ -24,15 +22,7 @@ class LlamaIndexMemory(ConversationSystem):
     def _read_texts(self, owner: str) -> list[str]:
         return [str(message.content or "") for message in self._open(owner).get_all()]
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, **_: Any) -> str:
         """Put one message of the user."""
         from llama_index.core.llms import ChatMessage
 

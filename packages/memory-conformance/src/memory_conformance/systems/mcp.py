@@ -17,7 +17,6 @@ import urllib.parse
 import urllib.request
 from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,28 +65,11 @@ class McpServer(System):
         self._program: _Program | None = None
         self._port = 0  # of the program
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, **_: Any) -> str:
         """Add one text; its id is that of the first record in the answer."""
         return self._read_records("add", owner, text=text)[0].id
 
-    def search(
-        self,
-        owner: str,
-        query: str,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
-    ) -> Records:
+    def search(self, owner: str, query: str, *, limit: int = 10, **_: Any) -> Records:
         """Search the memories of a connection."""
         return self._read_records("search", owner, text=query, limit=limit)
 
@@ -106,14 +88,7 @@ class McpServer(System):
         """Delete a memory."""
         self._call("delete", owner, id=memory_id)
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, offset: int = 0, **_: Any) -> Records:
         """Return the memories of a connection."""
         return self._read_records("list", owner)[offset:][:limit]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_conformance.api import Record, Records, System, Texts
+from memory_conformance.api import Fields, Record, Records, System, Texts
 from memory_conformance.systems.embedding import DIMS
 from memory_conformance.systems.mem0_core import make_exact, to_record
 from memory_conformance.systems.openai_server import OpenAIServer
@@ -45,31 +44,14 @@ class Mem0System(System):
             }
         )
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, *, metadata: Fields = None, expires: datetime | None = None, **_: Any) -> str:
         """Add one message verbatim."""
         options = {} if expires is None else {"expiration_date": expires.date().isoformat()}
         given = None if metadata is None else dict(metadata)
         added = self.memory.add(text, user_id=owner, metadata=given, infer=False, **options)
         return str(added["results"][0]["id"])
 
-    def search(
-        self,
-        owner: str,
-        query: str,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
-    ) -> Records:
+    def search(self, owner: str, query: str, *, limit: int = 10, filters: Fields = None, **_: Any) -> Records:
         """Search the memories of a user."""
         found = self.memory.search(query, filters={**(make_exact(filters) or {}), "user_id": owner}, top_k=limit)
         return [to_record(item) for item in found["results"]]
@@ -87,14 +69,7 @@ class Mem0System(System):
         """Delete a memory by its id alone."""
         self.memory.delete(memory_id)
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, filters: Fields = None, **_: Any) -> Records:
         """Return all memories of a user."""
         selected = {**(make_exact(filters) or {}), "user_id": owner}
         found = self.memory.get_all(filters=selected, top_k=ALL if limit is None else limit)

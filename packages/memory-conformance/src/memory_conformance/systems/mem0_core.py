@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_conformance.api import Record, Records, Said, System, Texts
+from memory_conformance.api import Fields, Record, Records, Said, System, Texts
 from memory_conformance.systems.embedding import DIMS, embed_all, load_embedder
 
 
@@ -41,15 +41,7 @@ class Mem0Core(System):
 
         self.memory: Any = Memory(path=folder, embedder=CallersEmbedder() if load_embedder() else HashEmbedder())
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, *, metadata: Fields = None, expires: datetime | None = None, **_: Any) -> str:
         """Add one message verbatim."""
         day = None if expires is None else expires.date()
         added = self.memory.add(text, user_id=owner, metadata=metadata, infer=False, expiration_date=day)
@@ -62,9 +54,9 @@ class Mem0Core(System):
         query: str,
         *,
         limit: int = 10,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
+        filters: Fields = None,
         as_of: datetime | None = None,
+        **_: Any,
     ) -> Records:
         """Search with the default recipe."""
         found = self.memory.search(query, user_id=owner, limit=limit, filters=make_exact(filters), as_of=as_of)
@@ -83,14 +75,7 @@ class Mem0Core(System):
         """Delete one memory, and its history from the file."""
         self.memory.delete(memory_id, user_id=owner, purge=True)
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, filters: Fields = None, **_: Any) -> Records:
         """Return all memories, oldest first."""
         found = self.memory.get_all(user_id=owner, limit=limit, filters=make_exact(filters))
         return [to_record(item) for item in found["results"]]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +26,13 @@ class LangChainMiddleware(System):
         self._agents: dict[str, Any] = {}
         self._texts: list[str] = []
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, **_: Any) -> str:
         """Run a turn that a model answers."""
         self._run(owner, text, "Noted.")
         self._texts.append(text)
         return str(len(self._texts))
 
-    def search(
-        self,
-        owner: str,
-        query: str,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
-    ) -> Records:
+    def search(self, owner: str, query: str, *, limit: int = 10, **_: Any) -> Records:
         """Return the texts in the prompt of a model call, in the order of the prompt."""
         try:
             self._run(owner, query, None)

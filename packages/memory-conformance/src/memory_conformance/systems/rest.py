@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_conformance.api import Record, Records, System
+from memory_conformance.api import Fields, Record, Records, System
 from memory_conformance.systems.mem0_core import to_record
 
 ALL = 1000
@@ -39,31 +39,14 @@ class RestServer(System):
             text = response.read()
         return json.loads(text) if text else None
 
-    def add(
-        self,
-        owner: str,
-        text: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        expires: datetime | None = None,
-    ) -> str:
+    def add(self, owner: str, text: str, *, metadata: Fields = None, expires: datetime | None = None, **_: Any) -> str:
         """Add one message verbatim."""
         body: dict[str, Any] = {"messages": [{"role": "user", "content": text}], "user_id": owner, "infer": False}
         body |= {} if metadata is None else {"metadata": dict(metadata)}
         body |= {} if expires is None else {"expiration_date": expires.date().isoformat()}
         return str(self._call("POST", "/memories", body)["results"][0]["id"])
 
-    def search(
-        self,
-        owner: str,
-        query: str,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
-    ) -> Records:
+    def search(self, owner: str, query: str, *, limit: int = 10, **_: Any) -> Records:
         """Search the memories of a user."""
         found = self._call("POST", "/search", {"query": query, "filters": {"user_id": owner}, "top_k": limit})
         return [to_record(item) for item in found["results"]]
@@ -81,14 +64,7 @@ class RestServer(System):
         """Delete a memory."""
         self._call("DELETE", f"/memories/{urllib.parse.quote(memory_id, safe='')}")
 
-    def list(
-        self,
-        owner: str,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Records:
+    def list(self, owner: str, *, limit: int | None = None, **_: Any) -> Records:
         """Return the memories of a user."""
         found = self._call("GET", "/memories", user_id=owner, top_k=ALL if limit is None else limit)
         return [to_record(item) for item in found["results"]]
