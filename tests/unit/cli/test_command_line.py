@@ -135,7 +135,7 @@ def test_every_command_has_an_implementation_and_examples_that_parse() -> None:
     every = commands()
     for name, command in every.items():
         act = command.get_default("act")
-        assert command.get_default("is_standalone") or act.__name__ in _commands.__all__, name
+        assert command.get_default("is_standalone") or callable(getattr(_commands, act.__name__, None)), name
     for name, lines in EXAMPLES.items():
         assert name in every
         assert all(line.startswith(("mem0-core ", "source <(mem0-core ")) for line in lines)

@@ -13,8 +13,6 @@ from mem0_core.domain.suggestions import describe_field, describe_unknown, descr
 from mem0_core.errors import ArgumentError
 from mem0_langchain.scope import ScopeAddress, get_run_context
 
-__all__ = ["KnownFields", "OwnedFields"]
-
 
 class KnownFields(BaseModel):
     """Base of classes whose constructor explains wrong arguments.

@@ -19,8 +19,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["WIDTHS", "FingerprintBuilder", "Fingerprints"]
-
 WIDTHS = (24, 12)
 """Lengths of the windows in bytes, for long and for short texts."""
 

@@ -16,26 +16,6 @@ from mem0_core.domain.timestamps import parse_date, parse_timestamp
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.language.messages import parse_messages
 
-__all__ = [
-    "DEFAULT_LIMIT",
-    "ScopeIds",
-    "extract_message_texts",
-    "extract_query_text",
-    "filename_timestamp",
-    "parse_scope_and_filter",
-    "raise_policy_refusal",
-    "resolve_expiration_date",
-    "resolve_timestamp",
-    "scope_or_all",
-    "utc_now",
-    "utc_today",
-    "validate_count",
-    "validate_id",
-    "validate_limit",
-    "validate_threshold",
-    "write_atomically",
-]
-
 DEFAULT_LIMIT = 100
 """Default maximum of `search` and `get_all`; as in mem0 1.x."""
 

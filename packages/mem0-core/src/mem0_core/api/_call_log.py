@@ -14,8 +14,6 @@ from mem0_core.domain.records import Axis, Event
 from mem0_core.flow import Flow
 from mem0_core.interfaces.queue import trace_context
 
-__all__ = ["call_arguments", "describe_scope", "log_call", "method_of"]
-
 _log = logging.getLogger("mem0_core")
 _MEMORY_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _EVENTS = frozenset(event.value for event in Event)

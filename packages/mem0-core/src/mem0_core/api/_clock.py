@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mem0_core.domain.records import Scope
 
-__all__ = ["StatementClock"]
-
 _TICK = timedelta(microseconds=1)
 
 

@@ -7,8 +7,6 @@ from typing import Any, cast
 
 from mem0_core.domain.records import AnswerDict, ContextDict, PathDict, QueryResult, SearchResult
 
-__all__ = ["show_answer", "show_context", "show_path", "show_paths", "show_query", "show_search"]
-
 _MAX_ROWS = 100
 _CELL = 'style="text-align:left;vertical-align:top;white-space:pre-wrap"'
 

@@ -50,25 +50,6 @@ if TYPE_CHECKING:
     from mem0_core.recall.explain import SearchDiagnosis
     from mem0_core.recall.exploration import GraphQueryAnswer
 
-__all__ = [
-    "UsageCounter",
-    "added_dict",
-    "answer_dict",
-    "by_query_dict",
-    "hit_dict",
-    "job_dict",
-    "memory_dict",
-    "merge_dict",
-    "merge_result",
-    "message_dict",
-    "missing_dict",
-    "path_dict",
-    "query_dict",
-    "relation_changes_dict",
-    "relation_dict",
-    "status_dict",
-]
-
 
 class UsageCounter:
     """Counts the model calls of one add as they pass; two branches may count at once."""

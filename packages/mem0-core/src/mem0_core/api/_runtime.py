@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.recall.cache import SearchCache
 
-__all__ = ["MemoryRuntime"]
-
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -18,8 +18,6 @@ from mem0_core.cli._errors import EXIT_UNHEALTHY, EXIT_USAGE
 from mem0_core.cli._examples import EPILOG, EXAMPLES, format_examples
 from mem0_core.cli._shell_completion import SHELLS, completion_script
 
-__all__ = ["BACKENDS", "IMPORT_FORMATS", "TRUST_CLASSES", "build_parser", "parse_arguments"]
-
 # Copies of constants whose modules are slow to import; a test compares them.
 TRUST_CLASSES = ("user", "assistant", "tool", "import")
 BACKENDS = ("auto", "gguf", "intel", "transformers", "openai", "none")

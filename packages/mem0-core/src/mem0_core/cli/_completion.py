@@ -11,8 +11,6 @@ from prompt_toolkit.document import Document
 if TYPE_CHECKING:
     from mem0_core.cli._prompt import PromptState
 
-__all__ = ["SessionCompleter"]
-
 
 class SessionCompleter(Completer):
     """Offers the completions of `PromptState` for the last word before the cursor."""

@@ -6,18 +6,6 @@ import re
 
 from mem0_core.errors import InputError, Mem0Error, NotFoundError, ScopeError
 
-__all__ = [
-    "EXIT_FAILED",
-    "EXIT_INTERRUPTED",
-    "EXIT_NOT_FOUND",
-    "EXIT_UNHEALTHY",
-    "EXIT_USAGE",
-    "NothingToDrawError",
-    "UsageError",
-    "describe_in_terms_of_command",
-    "exit_code_of",
-]
-
 EXIT_FAILED, EXIT_USAGE, EXIT_UNHEALTHY, EXIT_NOT_FOUND, EXIT_INTERRUPTED = 1, 2, 3, 4, 130
 
 

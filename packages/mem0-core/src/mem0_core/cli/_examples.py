@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["EPILOG", "EXAMPLES", "format_examples"]
-
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "add": (
         'mem0-core add "My sister Anna works at Acme." --user maya',

@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-__all__ = ["DEFAULT_MAX_TOKENS", "ask_server", "run_hook"]
-
 DEFAULT_MAX_TOKENS = 1_000
 
 _MAX_EVENT_BYTES = 1_000_000

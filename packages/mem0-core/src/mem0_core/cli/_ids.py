@@ -12,8 +12,6 @@ from mem0_core.errors import NotFoundError
 if TYPE_CHECKING:
     from mem0_core.memory import Memory
 
-__all__ = ["SHORT_DIGITS", "resolve_memory_id", "resolve_merge_id", "shorten_id"]
-
 SHORT_DIGITS = 8
 """Digits at the end of an id: those at the beginning are its time, which the memories of an import share."""
 _MIN_DIGITS = 4

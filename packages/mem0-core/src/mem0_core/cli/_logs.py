@@ -20,8 +20,6 @@ from mem0_core.domain.secrets import reveal
 from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import ConfigError
 
-__all__ = ["LOG_FILE", "log_to_files"]
-
 LOG_FILE = "app.log"
 
 _MAX_FILE_BYTES, _BACKUP_FILES = 5_000_000, 3

@@ -10,41 +10,6 @@ from typing import Any
 from mem0_core.cli._ids import shorten_id
 from mem0_core.cli._render import Block, Table
 
-__all__ = [
-    "format_add",
-    "format_adoption",
-    "format_answer",
-    "format_backup",
-    "format_context",
-    "format_counts",
-    "format_diagnosis",
-    "format_evaluation",
-    "format_export",
-    "format_history",
-    "format_import",
-    "format_jobs",
-    "format_keys",
-    "format_matches",
-    "format_memory",
-    "format_merge_plan",
-    "format_merges",
-    "format_message",
-    "format_migration",
-    "format_missing",
-    "format_nothing",
-    "format_paths",
-    "format_receipt",
-    "format_relations",
-    "format_restore",
-    "format_rows",
-    "format_script",
-    "format_search",
-    "format_stats",
-    "format_text",
-    "format_verification",
-    "pluralize",
-]
-
 _PLURALS = {"memory": "memories", "entity": "entities", "history row": "history rows"}
 _RELATION_STYLES = ("", "magenta", "")
 

@@ -8,8 +8,6 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-__all__ = ["ProgressBar"]
-
 _REDRAW_SECONDS = 0.1
 
 

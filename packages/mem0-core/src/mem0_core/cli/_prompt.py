@@ -24,8 +24,6 @@ from mem0_core.errors import InputError, Mem0Error, NotFoundError
 from mem0_core.language.utterances import is_question, is_statement
 from mem0_core.memory import Memory
 
-__all__ = ["PROMPT_COMMANDS", "PromptState", "run_prompt"]
-
 ParseArguments = Callable[[Sequence[str]], argparse.Namespace]
 AskUser = Callable[[str], str]
 

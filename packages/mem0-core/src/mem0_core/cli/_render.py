@@ -13,8 +13,6 @@ from typing import TextIO
 
 from mem0_core._system.records import dataclass
 
-__all__ = ["Block", "Renderer", "Table", "choose_renderer", "number_rows", "render_plain", "show_safely"]
-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _BLANK = re.compile(r"[ \t\r\n]+")
 _STYLES = {

@@ -20,8 +20,6 @@ from mem0_core.server.keys import KEY_FILE, KeyRing
 if TYPE_CHECKING:
     from mem0_core.server.webhooks import Webhook
 
-__all__ = ["create_worker_app", "serve"]
-
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 _WORKER_OPTIONS = "MEM0_CORE_WORKER_OPTIONS"  # environment variable of the processes that `serve` starts

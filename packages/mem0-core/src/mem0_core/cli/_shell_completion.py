@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-__all__ = ["SHELLS", "completion_script"]
-
 SHELLS = ("bash", "zsh", "fish")
 
 _BASH = """\

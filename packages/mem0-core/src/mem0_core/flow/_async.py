@@ -21,8 +21,6 @@ from mem0_core.flow._steps import (
     make_call,
 )
 
-__all__ = ["arun"]
-
 T = TypeVar("T")
 
 _MAX_COMPUTING_THREADS = 2  # an event loop; more compete with it for the interpreter lock, and delay it

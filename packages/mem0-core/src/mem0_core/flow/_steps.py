@@ -9,11 +9,6 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from mem0_core._system.records import dataclass
 
-__all__ = [
-    *("Both", "Call", "Flow", "FlowReturn", "Outcome", "Step", "StepRecord", "advance_flow", "await_call", "both"),
-    *("call_all", "defer", "do", "find_async_method", "make_call", "observe", "replace_calls", "step_listener"),
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")

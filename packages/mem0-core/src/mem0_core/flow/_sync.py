@@ -13,8 +13,6 @@ from typing import TypeVar
 from mem0_core._system.records import dataclass
 from mem0_core.flow._steps import Both, Call, Flow, FlowReturn, Outcome, advance_flow, make_call
 
-__all__ = ["run"]
-
 T = TypeVar("T")
 
 

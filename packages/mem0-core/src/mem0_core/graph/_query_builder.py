@@ -34,8 +34,6 @@ from mem0_core.graph._query_tree import (
     Variable,
 )
 
-__all__ = ["MAX_HOPS", "TreeBuilder"]
-
 MAX_HOPS = 8
 """Maximum number of relations in a pattern of variable length."""
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}

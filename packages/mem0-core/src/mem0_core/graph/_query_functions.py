@@ -8,8 +8,6 @@ from typing import Literal
 
 from mem0_core._system.records import dataclass
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "Function", "Kind", "suggest"]
-
 Kind = Literal["node", "relation", "relations", "path", "nodes", "value"]
 """Value of a variable or function: a node, a relation, the relations of a pattern of variable length, a path, a list of
 nodes, or a plain value (a text, a number, true, false, null, or a list of these)."""

@@ -8,8 +8,6 @@ from difflib import get_close_matches
 
 from mem0_core.graph._query_tree import KEYWORDS
 
-__all__ = ["suggest_form"]
-
 _FORMS = {
     "": "MATCH (a)-[r]->(b) RETURN a, r, b",
     "MATCH": "MATCH (a:person {name: 'Anna'})-[r:works_at*1..3]->(b)",

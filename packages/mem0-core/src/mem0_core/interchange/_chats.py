@@ -15,8 +15,6 @@ from typing import Any
 from mem0_core._system.records import dataclass
 from mem0_core.errors import InputError
 
-__all__ = ["READERS", "ImportedMessage", "detect_format", "read_lines", "read_locomo", "read_text"]
-
 _ID_KEYS = ("user_id", "agent_id", "run_id")
 _TEXT_KEYS = ("content", "text", "memory", "message")
 

@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
-__all__ = ["CsvTable", "protect_cell", "read_cell", "read_rows"]
-
 _BEGINNING = r"(?:\A|(?<=[,;|\t\r\n\"]))"
 _SIGN = r"(?=[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"  # and the full-width forms, which some programs normalize
 _UNPROTECTED = re.compile(f"{_BEGINNING}('*){_SIGN}")

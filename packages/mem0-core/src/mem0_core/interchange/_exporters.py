@@ -18,16 +18,6 @@ from mem0_core.interchange._csv import CsvTable, read_rows
 from mem0_core.interchange._portable import PortableFormat, build_document
 from mem0_core.interfaces.maintenance import StoreMaintenance
 
-__all__ = [
-    "EXPORT_FORMAT",
-    "export_csv",
-    "export_jsonl",
-    "export_portable",
-    "is_export_file",
-    "read_csv",
-    "read_export",
-]
-
 EXPORT_FORMAT, EXPORT_VERSION = "mem0-core", 1
 
 _NODE_COLUMNS = ("id", "name", "type", "user_id", "agent_id", "run_id")

@@ -16,8 +16,6 @@ from mem0_core.errors import InputError
 from mem0_core.interchange._chats import READERS, ImportedMessage, detect_format, read_lines, read_text
 from mem0_core.interchange._portable import detect_portable
 
-__all__ = ["CHAT_FORMATS", "find_portable_format", "read_chats", "read_json"]
-
 CHAT_FORMATS = (*READERS, "jsonl", "text")
 """Names of the chat formats; see docs/reference/cli.md."""
 

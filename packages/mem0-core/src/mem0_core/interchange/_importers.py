@@ -22,8 +22,6 @@ from mem0_core.interchange._mem0_v1 import MEM0_V1_FORMAT, read_installation
 from mem0_core.interchange._portable import PORTABLE_FORMATS, detect_portable, read_document
 from mem0_core.language.messages import parse_message
 
-__all__ = ["ImportTarget", "import_chats", "import_export", "import_mem0_v1", "import_portable"]
-
 ProgressCallback = Callable[[int, int | None], object]
 
 

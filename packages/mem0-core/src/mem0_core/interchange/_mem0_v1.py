@@ -26,8 +26,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import HistoryRow
 from mem0_core.errors import InputError
 
-__all__ = ["MEM0_V1_FORMAT", "Installation", "find_mem0_folders", "is_mem0_v1_folder", "read_installation"]
-
 MEM0_V1_FORMAT = "mem0-v1"
 
 _QDRANT_PATTERNS = (

@@ -24,15 +24,6 @@ from mem0_core.domain.records import Axis
 from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError
 
-__all__ = [
-    "PORTABLE_FORMATS",
-    "PortableFormat",
-    "PortableMemories",
-    "build_document",
-    "detect_portable",
-    "read_document",
-]
-
 PortableFormat = Literal["pam", "mif"]
 PORTABLE_FORMATS = ("pam", "mif", "zep")
 """Names of the forms that hold memories instead of messages; `PortableFormat` are those that can be written."""

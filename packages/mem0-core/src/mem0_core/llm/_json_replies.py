@@ -21,25 +21,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import is_valid_text
 from mem0_core.interfaces import Reply
 
-__all__ = [
-    "EMPTY",
-    "MAX_CHARS",
-    "MAX_DECIMAL_BITS",
-    "MAX_LENIENT_CHARS",
-    "NO_JSON",
-    "WHOLE_REPLY",
-    "Problem",
-    "Reading",
-    "first_of",
-    "kind_of",
-    "only_of",
-    "problem_with",
-    "read_json",
-    "read_list",
-    "shorten",
-    "text_fault",
-]
-
 T = TypeVar("T")
 
 WHOLE_REPLY = "whole reply"

@@ -35,21 +35,6 @@ from mem0_core.providers._model_folder import (
     read_pooling_mode,
 )
 
-__all__ = [
-    "Activation",
-    "Integers",
-    "ModelFolder",
-    "TensorSpec",
-    "WeightStorage",
-    "count_heads",
-    "load_or_build_graph",
-    "map_files",
-    "read_activation",
-    "read_model_folder",
-    "require_tensor",
-    "resolve_cache_folder",
-]
-
 log = logging.getLogger(__name__)
 
 GRAPH_VERSION = 3

@@ -26,8 +26,6 @@ from mem0_core.providers.prompted_tools import add_tool_prompt, build_tool_calls
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Completion", "LocalChat", "TemplateError", "read_template"]
-
 log = logging.getLogger(__name__)
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)

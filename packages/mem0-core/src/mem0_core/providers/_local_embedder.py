@@ -25,15 +25,6 @@ from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_ca
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_MINILM, MINILM
 from mem0_core.providers._wordpiece import WordPiece
 
-__all__ = [
-    "EmbeddingRuntime",
-    "LocalEmbedder",
-    "count_processors",
-    "find_packaged_model",
-    "import_extra",
-    "run_batches",
-]
-
 WEIGHTS_PACKAGE = "mem0_models"
 PACKAGED_MODELS = (MEM0_MINILM, MINILM)
 """Embedding models of the package of weights; the first is the default."""

@@ -11,23 +11,6 @@ from typing import Any
 
 from mem0_core.errors import ConfigError
 
-__all__ = [
-    "MAX_CHARS_PER_TOKEN",
-    "MEM0_MINILM",
-    "MEM0_MINILM_SHA256",
-    "MEM0_RERANKER",
-    "MINILM",
-    "MINILM_INT8_SHA256",
-    "MINILM_SHA256",
-    "compute_sha256",
-    "find_base",
-    "name_embedding_space",
-    "read_json",
-    "read_max_tokens",
-    "read_modules",
-    "read_pooling_mode",
-]
-
 MEM0_MINILM = "mem0-minilm"
 """The default embedding model, trained from all-MiniLM-L6-v2."""
 MEM0_RERANKER = "mem0-reranker"

@@ -18,8 +18,6 @@ from mem0_core._system.blas import use_one_blas_thread
 from mem0_core.errors import ConfigError
 from mem0_core.providers._bert import ModelFolder, TensorSpec, count_heads, map_files, read_activation, require_tensor
 
-__all__ = ["NumpyBert", "load_dense"]
-
 Array = NDArray[np.float32]
 
 _CHUNK_VALUES = 32_768  # of an element-wise function at once, so that its steps stay in the processor's cache

@@ -12,22 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BFLOAT16",
-    "FLOAT",
-    "FLOAT16",
-    "INT8",
-    "INT32",
-    "INT64",
-    "MICROSOFT",
-    "UINT8",
-    "external_tensor",
-    "model",
-    "node",
-    "tensor",
-    "value_info",
-]
-
 FLOAT, UINT8, INT8, INT32, INT64, FLOAT16, BFLOAT16 = 1, 2, 3, 6, 7, 10, 16
 """``TensorProto.DataType``."""
 MICROSOFT = "com.microsoft"

@@ -16,8 +16,6 @@ from mem0_core._system.text_caches import text_cache
 from mem0_core.errors import ConfigError
 from mem0_core.providers._model_folder import read_json
 
-__all__ = ["WordPiece"]
-
 _CACHED_WORDS = 20_000
 _ASCII_PARTS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 _ASCII_CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -22,8 +22,6 @@ from mem0_core.server._requests import BODY, authenticate, find_secret, read_bod
 from mem0_core.server._routes import Route
 from mem0_core.server.keys import ApiKey, KeyRing
 
-__all__ = ["Endpoints", "Handler", "name_messages", "name_subject", "respond", "respond_problem"]
-
 _log = logging.getLogger(__name__)
 
 Handler = Callable[[Any, ApiKey], Awaitable[Any]]

@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 
 from mem0_core.server._problems import HttpError, send_problem
 
-__all__ = ["Guard"]
-
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]

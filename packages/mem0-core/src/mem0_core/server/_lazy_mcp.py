@@ -15,8 +15,6 @@ from mem0_core.server.keys import KeyRing
 if TYPE_CHECKING:
     from mem0_core.server._mcp_http import McpEndpoint
 
-__all__ = ["LazyMcpEndpoint"]
-
 
 class LazyMcpEndpoint:
     """An `McpEndpoint` that is made at the first request: the import of the SDK is a third of the start of a server.

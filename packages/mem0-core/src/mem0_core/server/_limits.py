@@ -9,8 +9,6 @@ from collections.abc import Callable
 from mem0_core.server._problems import HttpError
 from mem0_core.server.keys import ApiKey
 
-__all__ = ["RateLimiter"]
-
 _MINUTE = 60.0
 
 

@@ -12,8 +12,6 @@ from pydantic import ValidationError
 from mem0_core.domain.suggestions import describe_field, describe_unknown, suggest
 from mem0_core.flow import Call, step_listener
 
-__all__ = ["extend_calls"]
-
 _MAX_NAME_CHARS = 60  # of an unknown argument that is shown
 _STAGES = {
     "embed": "embedding",

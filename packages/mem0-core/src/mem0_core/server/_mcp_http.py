@@ -17,8 +17,6 @@ from mem0_core.server.keys import ApiKey, KeyRing
 from mem0_core.server.mcp import build_mcp_server
 from mem0_core.server.scope import ServerScope
 
-__all__ = ["McpEndpoint"]
-
 _scope: ContextVar[ServerScope] = ContextVar("mem0_core_mcp_scope")
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from mem0_core.server._routes import Route, Schema
 
-__all__ = ["build_document"]
-
 _TEXT: Schema = {"type": "string"}
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 _MEMORIES: Schema = {"type": "array", "items": {"$ref": "#/components/schemas/Memory"}}

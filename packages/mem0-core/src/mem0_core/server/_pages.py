@@ -10,8 +10,6 @@ from typing import Any
 from mem0_core._system.records import dataclass
 from mem0_core.server._problems import HttpError
 
-__all__ = ["Cursor"]
-
 MAX_CURSOR_CHARS = 1_000
 
 

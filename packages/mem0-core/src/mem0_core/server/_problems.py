@@ -17,8 +17,6 @@ from mem0_core.errors import (
     StoreError,
 )
 
-__all__ = ["PROBLEM_TYPE", "HttpError", "find_problem", "send_problem"]
-
 PROBLEM_TYPE = "application/problem+json"
 
 

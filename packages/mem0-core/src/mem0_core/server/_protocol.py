@@ -7,8 +7,6 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["BoundedProtocol"]
-
 HEADER_SECONDS = 10.0
 READ_SECONDS = 60.0  # for a client to read what the operating system buffers
 

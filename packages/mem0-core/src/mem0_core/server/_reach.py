@@ -9,8 +9,6 @@ from mem0_core.memory import Memory
 from mem0_core.server.scope import ScopeIds, ServerScope
 from mem0_core.views import AsyncPrincipal, has_spaces
 
-__all__ = ["OwnMemories", "Reach", "open_reach"]
-
 
 class OwnMemories:
     """The memories of one scope alone, with the methods of `AsyncPrincipal` that a connection needs."""

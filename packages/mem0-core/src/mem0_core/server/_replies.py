@@ -19,8 +19,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.admin.replies import encode_subject, prepare_reply_file
 from mem0_core.server._problems import HttpError
 
-__all__ = ["LEASE_SECONDS", "MAX_REPLIES", "REPLY_SECONDS", "ReplyStore", "RequestIdentity"]
-
 REPLY_SECONDS = 24 * 60 * 60
 MAX_REPLIES = 1_000  # of one API key
 LEASE_SECONDS = 10.0

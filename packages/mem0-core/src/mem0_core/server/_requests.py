@@ -15,11 +15,6 @@ from mem0_core.server._problems import HttpError
 from mem0_core.server.keys import ApiKey, KeyRing
 from mem0_core.server.scope import ScopeIds
 
-__all__ = [
-    *("MAX_BODY_BYTES", "MAX_SHOWN_CHARS", "authenticate", "find_secret", "merge_ids", "pick", "read_body"),
-    *("read_filter_ids", "read_flag", "read_json", "read_number"),
-]
-
 MAX_BODY_BYTES = 2**20
 BODY_SECONDS = 30.0
 BODY = "mem0_core.body"

@@ -8,13 +8,6 @@ from typing import Any, TypeAlias
 
 from mem0_core._system.records import dataclass
 
-__all__ = [
-    *("ADD", "ADD_TO_SPACE", "ANSWER", "ANSWER_FROM_SPACES", "APPROVAL", "CONTEXT", "FEEDBACK", "IGNORED"),
-    *("MCP_PATH", "MEMBER"),
-    *("PAGE", "ROUTES", "SCOPE", "SEARCH", "SEARCH_SPACES", "SPACE", "SPACES_CONTEXT", "UPDATE", "VERDICT"),
-    *("Route", "Schema"),
-]
-
 Schema: TypeAlias = Mapping[str, Any]
 
 MCP_PATH = "/mcp"

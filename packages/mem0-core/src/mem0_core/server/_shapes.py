@@ -9,23 +9,6 @@ from pydantic import BaseModel, Field
 
 from mem0_core.domain.records import list_added
 
-__all__ = [
-    "PENDING",
-    "Answer",
-    "Corrected",
-    "Forgotten",
-    "Profile",
-    "Rated",
-    "Recalled",
-    "RecalledMemory",
-    "Remembered",
-    "RememberedChange",
-    "SharedSpace",
-    "SharedSpaces",
-    "Timeline",
-    "TimelineEntry",
-]
-
 PENDING: Any = Field(
     None,
     description="If not null, nothing has changed yet: the change waits until an owner of the space approves it",

@@ -18,19 +18,6 @@ from mem0_core.interfaces import ChangePosition, MemoryStore
 from mem0_core.llm.graph_replies import build_triplet
 from mem0_core.views.documents import GRAPH_KEY, ID_KEY, NAMED_KEY
 
-__all__ = [
-    "Carrier",
-    "GraphState",
-    "PropertyGraph",
-    "PropertyNode",
-    "PropertyRelation",
-    "Records",
-    "in_order",
-    "read_state",
-    "relation_key",
-    "to_triplet",
-]
-
 _DEFAULT_LABEL = "entity"
 
 _MAX_CHANGED = 2_000  # changed memories or relations; with more, everything is read again

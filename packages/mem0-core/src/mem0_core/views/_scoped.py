@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MAX_ATTEMPTS", "ScopedView", "unit_vector"]
-
 MAX_ATTEMPTS = 3
 """Attempts of a write while other writers change the same memories."""
 

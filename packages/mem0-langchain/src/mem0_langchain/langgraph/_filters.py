@@ -9,8 +9,6 @@ from typing import Any
 
 from mem0_core.domain.filters import Condition, Filter, Group
 
-__all__ = ["build_prefilter", "matches_filter"]
-
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "$eq": operator.eq,
     "$ne": operator.ne,

@@ -22,19 +22,6 @@ from mem0_core.domain.records import MemoryItem, content_hash
 from mem0_core.domain.suggestions import describe_value
 from mem0_langchain.langgraph._values import plain_value
 
-__all__ = [
-    "ID_NAMESPACE",
-    "ITEM_TYPE",
-    "PART_TYPE",
-    "Namespace",
-    "NamespaceCache",
-    "decode_path",
-    "encode_path",
-    "has_prefix",
-    "matches_condition",
-    "normalize_op",
-]
-
 Namespace: TypeAlias = tuple[str, ...]
 
 ID_NAMESPACE = uuid.UUID("8f6c2f0e-52b5-4f7b-9d5e-6d656d30676c")

@@ -11,8 +11,6 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-__all__ = ["plain_value"]
-
 _JSON_TYPES = (str, int, float, bool, type(None))
 
 

@@ -17,8 +17,6 @@ from mem0_core.server.inspector._markup import join, tag
 from mem0_core.server.inspector._sessions import Session, Sessions
 from mem0_core.server.inspector._visit import Download, Page, Redirect, Reply, Visit, field_of, frame
 
-__all__ = ["FORM_PATHS", "Inspector"]
-
 _log = logging.getLogger(__name__)
 
 Handler = Callable[[Memory, Visit], Awaitable[Reply]]

@@ -27,8 +27,6 @@ from mem0_core.server.inspector._visit import (
     table,
 )
 
-__all__ = ["data", "erase", "export", "health", "jobs", "receipt", "repair", "retry"]
-
 MAX_ROWS = 200
 ERASE_WORD = "erase"
 

@@ -21,8 +21,6 @@ from mem0_core.server.inspector._visit import (
     table,
 )
 
-__all__ = ["ask_owner", "find", "list_memories", "missing", "show_signals", "show_space"]
-
 PAGE_ROWS = 50
 FOUND_ROWS = 20
 _BAR_UNITS = 1000

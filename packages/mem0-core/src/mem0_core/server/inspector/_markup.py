@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["SCRIPT", "Child", "Html", "clean", "join", "tag"]
-
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _ADDRESSES = frozenset({"action", "formaction", "href", "src"})
 _REFUSED = frozenset({"script", "style", "object", "embed", "base"})

@@ -31,8 +31,6 @@ from mem0_core.server.inspector._visit import (
 )
 from mem0_core.views import AsyncPrincipal
 
-__all__ = ["correct", "delete", "list_deleted", "list_sources", "pin", "show", "undo"]
-
 # A form sends up to nine bytes for each character, and a body has at most 1 MiB.
 MAX_FORM_CHARS = 100_000
 _WAITS = "Nothing has changed yet: the change waits until an owner of the space approves it."

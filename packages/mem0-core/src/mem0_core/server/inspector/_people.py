@@ -31,8 +31,6 @@ from mem0_core.server.inspector._visit import (
     table,
 )
 
-__all__ = ["accept", "drawing", "graph", "merges", "relations", "timeline", "unmerge"]
-
 MAX_ROWS = 200
 MAX_NODES = 500
 _BAR_UNITS = 1000

@@ -14,8 +14,6 @@ from typing import Any
 from mem0_core._system.records import dataclass
 from mem0_core.server.keys import ApiKey, KeyRing
 
-__all__ = ["Session", "Sessions"]
-
 MAX_SESSIONS = 256
 MAX_DELETED = 20
 SESSION_SECONDS = 12 * 3600.0

@@ -24,8 +24,6 @@ from mem0_core.server.inspector._visit import (
 )
 from mem0_core.views import AsyncPrincipal
 
-__all__ = ["add", "create", "erase", "list_spaces", "remove_member", "set_approval", "set_member", "settle", "show"]
-
 MAX_WRITES = 100
 _ROLES = [role.value for role in SpaceRole]
 _KINDS = {"add": "wants to add", "update": "wants to change", "delete": "wants to delete"}

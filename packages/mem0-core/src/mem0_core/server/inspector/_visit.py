@@ -15,25 +15,6 @@ from mem0_core.server.inspector._markup import SCRIPT, Child, Html, clean, join,
 from mem0_core.server.inspector._sessions import Session
 from mem0_core.server.scope import ScopeIds, ServerScope
 
-__all__ = [
-    "AXES",
-    "Download",
-    "Page",
-    "Redirect",
-    "Reply",
-    "Visit",
-    "choice_of",
-    "field_of",
-    "frame",
-    "paragraphs",
-    "shorten",
-    "show_moment",
-    "show_period",
-    "show_text",
-    "show_time",
-    "table",
-]
-
 SHORT_CHARS = 600
 AXES = {"user_id": "User", "agent_id": "Agent", "run_id": "Run"}
 _PAGES = (

@@ -24,8 +24,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["QuantizedVectors"]
-
 _STEP_DEVIATIONS = 0.4  # of a coordinate; 16 steps leave one coordinate in 700 outside the scale
 _EXPECTED_PRODUCT = 0.99747  # E[xy] of a normal variable x and its level y
 _ORTHOGONAL_ERROR = 0.01377  # E[yy] / E[xy]^2 - 1

@@ -27,8 +27,6 @@ from mem0_core.domain.records import Scope
 from mem0_core.interfaces import ChangePosition
 from mem0_core.stores.vector._tables import HnswIndex, import_faiss
 
-__all__ = ["Snapshot", "find_orphaned_files", "remove_snapshots"]
-
 _log = logging.getLogger(__name__)
 
 _SUFFIXES = {".json", ".hnsw", ".rows", ".seal"}

@@ -20,21 +20,6 @@ from mem0_core.stores.vector._quantized import QuantizedVectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "MAX_DEAD_SHARE",
-    "READ_BATCH_VECTORS",
-    "ArrayIndex",
-    "FlatIndex",
-    "HnswIndex",
-    "Neighbors",
-    "VectorTable",
-    "enlarge",
-    "import_faiss",
-    "limit_threads",
-    "pair_row",
-    "scan",
-]
-
 READ_BATCH_VECTORS = 5_000  # read from the source at once, so that loading needs little more memory than the index
 MAX_DEAD_SHARE = 0.2  # an index with a greater share of removed vectors is rebuilt
 _HNSW_M = 32

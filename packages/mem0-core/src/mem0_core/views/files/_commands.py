@@ -15,8 +15,6 @@ from mem0_core.views.files._paths import FileAccessError, normalize_path
 from mem0_core.views.files._tree import FileTree, MemoryFile
 from mem0_core.views.files._view import MemoryFiles
 
-__all__ = ["MEMORY_TOOL", "MEMORY_TOOL_DESCRIPTION", "MemoryCommand", "MemoryToolHandler", "ToolReply"]
-
 MEMORY_TOOL: Final[Mapping[str, str]] = {"type": "memory_20250818", "name": "memory"}
 """The tool as a request to Anthropic's API names it."""
 

@@ -10,17 +10,6 @@ from mem0_core.domain.normalization import normalize
 from mem0_core.domain.records import is_valid_text
 from mem0_core.errors import InputError
 
-__all__ = [
-    "FACTS_FOLDER",
-    "FileAccessError",
-    "derive_path",
-    "find_digest",
-    "is_inside",
-    "memory_digest",
-    "normalize_path",
-    "parent_folders",
-]
-
 FACTS_FOLDER = "/facts"
 """Folder of the memories that were not written as files."""
 

@@ -17,18 +17,6 @@ from mem0_core.views.files._paths import (
     parent_folders,
 )
 
-__all__ = [
-    "PATH_KEY",
-    "TITLED_KEY",
-    "FileTree",
-    "MemoryFile",
-    "file_content",
-    "file_metadata",
-    "move_item",
-    "titled_text",
-    "with_metadata",
-]
-
 PATH_KEY = "mem0_path"
 """Metadata key with the path of a memory that was written, edited or renamed as a file."""
 

@@ -11,8 +11,6 @@ from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView
 from mem0_core.views.files._paths import FileAccessError, is_inside, normalize_path
 from mem0_core.views.files._tree import FileTree, MemoryFile, file_metadata, move_item, titled_text, with_metadata
 
-__all__ = ["MemoryFiles"]
-
 
 class MemoryFiles(ScopedView):
     """The memories of a user (an agent, a run) as a file tree; each memory is one file.
