@@ -14,8 +14,6 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-__all__ = ["start_no_blas_threads", "use_one_blas_thread"]
-
 _lock = Lock()
 _has_no_threads = False
 _users = 0

@@ -28,18 +28,6 @@ from mem0_core.errors import (
     StoreError,
 )
 
-__all__ = [
-    "aconvert_errors",
-    "blame_argument",
-    "call_hook",
-    "convert_errors",
-    "convert_errors_of",
-    "describe_error",
-    "guard_hook",
-    "to_caller_error",
-    "to_library_error",
-]
-
 _log = logging.getLogger(__name__)
 
 P = ParamSpec("P")

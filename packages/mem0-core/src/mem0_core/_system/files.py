@@ -23,24 +23,6 @@ from mem0_core.errors import InputError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "DATABASE",
-    "clear_abandoned",
-    "describe_unwritable",
-    "find_abandoned",
-    "home",
-    "list_private_folders",
-    "make_file",
-    "make_folder",
-    "mem0_home",
-    "private_folder",
-    "refuse_existing",
-    "replace_atomically",
-    "replace_together",
-    "sync_folder",
-    "validate_path",
-]
-
 DATABASE = "memory.db"
 """Name of a store's file in its folder."""
 

@@ -7,8 +7,6 @@ from types import TracebackType
 
 from mem0_core.errors import StoreError
 
-__all__ = ["SignalSafeLock"]
-
 
 class SignalSafeLock:
     """A mutual-exclusion lock that raises an error where `threading.Lock` would wait for its own thread forever.

@@ -12,8 +12,6 @@ from mem0_core._system.locks import SignalSafeLock
 if TYPE_CHECKING:
     from functools import _lru_cache_wrapper
 
-__all__ = ["clear_text_caches", "text_cache"]
-
 _T = TypeVar("_T")
 
 _caches: WeakSet[_lru_cache_wrapper[Any]] = WeakSet()

@@ -33,8 +33,6 @@ from mem0_core.interfaces import Ports
 from mem0_core.language.messages import check_metadata
 from mem0_core.recall.embedding import embed_texts, embedding_space_of
 
-__all__ = ["AdoptedMessage", "AdoptionData", "adopt", "filter_adoption", "parse_adoption"]
-
 _MAX_MARKS = 10**9  # the counts of a memory stay far below the largest integer of a store
 _BATCH_SIZE = 256
 _PROBES = 8  # texts that are embedded to compare them with the vectors of another store

@@ -32,8 +32,6 @@ from mem0_core.interfaces.maintenance import ProgressCallback
 from mem0_core.stores.sqlite.maintenance import copy_file, merge_into_one_file, restore_file, verify_file
 from mem0_core.stores.sqlite.store import SQLiteStore
 
-__all__ = ["restore", "restore_into", "write_backup"]
-
 
 @convert_errors
 def write_backup(

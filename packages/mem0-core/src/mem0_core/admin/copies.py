@@ -10,8 +10,6 @@ from mem0_core.domain.records import new_id
 from mem0_core.errors import CapabilityError, StoreError
 from mem0_core.interfaces.maintenance import StoreMaintenance
 
-__all__ = ["COPIES", "list_copy_folders", "register_copy"]
-
 COPIES = ("backup", "export", "drawing")
 """Kinds of registered copies."""
 

@@ -41,8 +41,6 @@ from mem0_core.interfaces.maintenance import ErasableProjection, RemoteProjectio
 if TYPE_CHECKING:
     from mem0_core.interfaces import MemoryStore, Ports
 
-__all__ = ["erase_subject", "list_receipts", "resume_erasures", "resume_rows", "verify_receipt"]
-
 _log = logging.getLogger(__name__)
 
 _KEY = "receipts"

@@ -16,8 +16,6 @@ from pathlib import Path
 from mem0_core.domain.records import Axis, Scope
 from mem0_core.errors import StoreError
 
-__all__ = ["REPLY_FILE", "count_replies", "encode_subject", "erase_replies", "prepare_reply_file"]
-
 REPLY_FILE = "server-replies.db"
 
 _VERSION = 2

@@ -8,8 +8,6 @@ from typing import Any
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces.maintenance import StoreMaintenance
 
-__all__ = ["collect_statistics"]
-
 
 def collect_statistics(maintenance: StoreMaintenance, snapshots: Path, scope: Scope | None) -> dict[str, Any]:
     """Return the record counts of a scope; for None, of the whole store with its size in bytes.

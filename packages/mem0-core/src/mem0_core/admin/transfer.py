@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from mem0_core.stores.postgres.store import PostgresStore
     from mem0_core.stores.sqlite.store import SQLiteStore
 
-__all__ = [
-    "Digest",
-    "TransferResult",
-    "compute_digests",
-    "copy_store",
-    "describe_differences",
-    "migrate",
-    "open_archive",
-]
-
 _CHUNK_RECORDS = 1_000
 _JSON_COLUMNS = frozenset({"metadata", "options", "reasons", "taken"})
 _DIGEST_MODULUS = 1 << 128

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mem0_core.interfaces import Ports
     from mem0_core.interfaces.maintenance import StoreMaintenance
 
-__all__ = ["Verification", "verify"]
-
 _BATCH_ROWS = 256
 _SAME_TEXT_COSINE = 0.999  # minimum cosine of two embeddings of one text
 _NEVER_EXPIRED = "0001-01-01"

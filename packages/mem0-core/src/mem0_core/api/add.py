@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 # The pipeline is imported by the methods that need it: a command that only searches starts in half of the time.
 
-__all__ = ["AddApi"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -17,8 +17,6 @@ from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
 
-__all__ = ["AdminApi"]
-
 _EXPORT_FORMATS = ("jsonl", "csv", "pam", "mif")
 
 

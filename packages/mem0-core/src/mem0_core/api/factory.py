@@ -45,28 +45,6 @@ from mem0_core.interfaces.keys import Keys
 if TYPE_CHECKING:
     from mem0_core.providers.llm_reranker import LLMReranker
 
-__all__ = [
-    "FrameworkModel",
-    "build_embedded_graph",
-    "build_graph_index",
-    "build_graph_options",
-    "build_vector_index",
-    "build_worker_settings",
-    "check_graph_support",
-    "check_vector_store",
-    "choose_reranker",
-    "find_default_reranker",
-    "llm_reranker",
-    "match_store",
-    "open_store",
-    "refuse_plain_projections",
-    "resolve_component",
-    "resolve_graph",
-    "resolve_reranker",
-    "resolve_store",
-    "snapshot_folder",
-]
-
 FrameworkModel: TypeAlias = object
 """A model of a framework with an installed adapter (LangChain, LlamaIndex, ...), which has no type here."""
 

@@ -21,8 +21,6 @@ from mem0_core.domain.records import (
 )
 from mem0_core.flow import Flow, do
 
-__all__ = ["FilesApi"]
-
 
 class FilesApi(MemoryRuntime):
     """Flows on whole memories. Texts are stored exactly as they are given."""

@@ -26,8 +26,6 @@ from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do
 
-__all__ = ["GraphApi"]
-
 
 class GraphApi(MemoryRuntime):
     """Flows of `Memory` on the graph."""

@@ -23,8 +23,6 @@ from mem0_core.domain.suggestions import check_list, describe_value, suggest
 from mem0_core.errors import ArgumentError, InputError
 from mem0_core.ingest.request import KEEP
 
-__all__ = ["check_call", "check_constructor", "check_options", "unwrap_memory"]
-
 Owner = TypeVar("Owner", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 AnyMemory = TypeVar("AnyMemory", bound=MemoryRuntime)

@@ -13,8 +13,6 @@ from mem0_core.flow import arun, run
 from mem0_core.interfaces import Reranker
 from mem0_core.recall.rerank import rerank as rerank_flow
 
-__all__ = ["arerank", "rerank"]
-
 
 @convert_errors
 def rerank(

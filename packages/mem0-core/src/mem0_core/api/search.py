@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 # The pipeline and the reader of questions are imported by the methods that need them: half of the time of an import.
 
-__all__ = ["SearchApi", "prompt_format"]
-
 _MAX_SEQ = 2**63 - 1  # the largest integer of SQLite and PostgreSQL
 
 

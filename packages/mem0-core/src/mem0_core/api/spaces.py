@@ -76,8 +76,6 @@ if TYPE_CHECKING:
     from mem0_core.recall.explain import SearchDiagnosis
     from mem0_core.recall.search import Search, SearchRequest
 
-__all__ = ["SpacesApi"]
-
 _REASON = "space deleted"
 
 

@@ -32,8 +32,6 @@ from mem0_core.language.messages import check_metadata
 if TYPE_CHECKING:
     from mem0_core.ingest.by_query import Match
 
-__all__ = ["UpdateApi"]
-
 _MARKS: dict[bool | None, dict[str, Any]] = {True: {"useful": 1}, False: {"useless": 1}, None: {"clear": True}}
 
 

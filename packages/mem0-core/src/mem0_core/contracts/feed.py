@@ -23,8 +23,6 @@ from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryC
 from mem0_core.errors import StoreError
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["FeedContract"]
-
 _WRITERS = 8
 _ADDS = 6
 

@@ -13,8 +13,6 @@ from mem0_core.contracts.samples import (
 from mem0_core.domain.records import Event
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["FeedbackContract"]
-
 
 class FeedbackContract(StoreContract):
     """Suite for `MemoryRecords.mark`."""

@@ -40,8 +40,6 @@ from mem0_core.contracts.samples import (
 from mem0_core.domain.records import DateRange, Event, MemoryChange, Message, Relation, RelationChange, Scope, Triplet
 from mem0_core.interfaces import CommitResult, GraphIndex, GraphNeighborhood, MemoryStore
 
-__all__ = ["IN_OSLO", "IN_ROME", "LIKES_TEA", "GraphIndexContract"]
-
 _EVERYTHING: dict[str, Any] = {"threshold": -2.0, "limit": 10_000}
 IN_ROME = Triplet("alice", "lives_in", "Rome")
 IN_OSLO = Triplet("alice", "lives_in", "Oslo")

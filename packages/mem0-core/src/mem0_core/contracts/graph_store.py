@@ -37,8 +37,6 @@ from mem0_core.domain.records import (
 from mem0_core.errors import NotFoundError
 from mem0_core.interfaces import MemoryStore, MergePlan, PlannedUpdate
 
-__all__ = ["GraphStoreContract", "MergesContract"]
-
 
 class GraphStoreContract(StoreContract):
     """Suite for `GraphStore`."""

@@ -24,8 +24,6 @@ from mem0_core.domain.records import (
 )
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["HistoryContract"]
-
 
 class HistoryContract(StoreContract):
     """Suite for `MemoryHistory`."""

@@ -27,8 +27,6 @@ from mem0_core.domain.records import (
 from mem0_core.interfaces import Lease, MemoryFeatures, MemoryStore, VersionedLexicon
 from mem0_core.language.terms import analyze_text, extract_terms
 
-__all__ = ["LexiconContract"]
-
 
 class LexiconContract(StoreContract):
     """Suite for `Lexicon`."""

@@ -29,8 +29,6 @@ from mem0_core.domain.records import (
 )
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["MaintenanceContract"]
-
 
 class MaintenanceContract(StoreContract):
     """Suite for `StoreMaintenance`."""

@@ -14,8 +14,6 @@ from mem0_core.domain.records import (
 )
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["MessagesContract"]
-
 
 class MessagesContract(StoreContract):
     """Suite for `MessageLog`."""

@@ -23,8 +23,6 @@ from mem0_core.domain.records import (
 from mem0_core.errors import ConfigError, LimitError
 from mem0_core.interfaces import Lease, MemoryStore, QueuedTurn
 
-__all__ = ["ImportsContract", "QueueContract"]
-
 
 class QueueContract(StoreContract):
     """Suite for `JobQueue`."""

@@ -36,8 +36,6 @@ from mem0_core.domain.records import (
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.interfaces import MemoryStore, PlannedUpdate
 
-__all__ = ["RecordsContract"]
-
 
 class RecordsContract(StoreContract):
     """Suite for `MemoryRecords`, and for a `RecordStore` that `complete_store` wraps."""

@@ -22,28 +22,6 @@ from mem0_core.domain.records import (
 )
 from mem0_core.interfaces import CommitResult, MemoryStore
 
-__all__ = [
-    "ALICE",
-    "AT",
-    "BEFORE",
-    "BOB",
-    "COSINE_TOLERANCE",
-    "DIMS",
-    "HOSTILE_NAMES",
-    "LATER",
-    "LATEST",
-    "LIKES_TEA",
-    "SPACE",
-    "StoreContract",
-    "assert_nearest",
-    "in_threads",
-    "item_fields",
-    "make_changes",
-    "make_item",
-    "make_relation_changes",
-    "unit_vectors",
-]
-
 AT = "2025-06-01T12:00:00+00:00"
 BEFORE = "2025-05-31T12:00:00+00:00"
 LATER = "2025-06-02T12:00:00+00:00"

@@ -18,8 +18,6 @@ from mem0_core.domain.spaces import (
 from mem0_core.errors import AccessError, LimitError
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["SpacesContract"]
-
 READER, WRITER, OWNER = SpaceRole
 
 

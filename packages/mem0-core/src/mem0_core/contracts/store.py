@@ -35,8 +35,6 @@ from mem0_core.domain.records import (
 )
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["MemoryStoreContract"]
-
 
 class MemoryStoreContract(
     RecordsContract,

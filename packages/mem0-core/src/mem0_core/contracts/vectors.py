@@ -30,8 +30,6 @@ from mem0_core.domain.records import (
 )
 from mem0_core.interfaces import MemoryStore, VectorIndex
 
-__all__ = ["VectorIndexContract", "VectorsContract"]
-
 
 class VectorsContract(StoreContract):
     """Suite for the `VectorSource` of a store."""

@@ -5,18 +5,6 @@ A text beyond a bound is stored, embedded and searched as any other: only the pa
 
 from __future__ import annotations
 
-__all__ = [
-    "MAX_CLAUSES_PER_RELATION",
-    "MAX_NAMES",
-    "MAX_NAME_TEXT_CHARS",
-    "MAX_NEW_NAMES",
-    "MAX_RELATIONS",
-    "MAX_RULE_TEXT_CHARS",
-    "MAX_SPELLINGS",
-    "MAX_STATEMENTS",
-    "MAX_TIME_TEXT_CHARS",
-]
-
 MAX_RULE_TEXT_CHARS = 100_000
 """Characters of a message that rules read for relations and names."""
 MAX_STATEMENTS = 256

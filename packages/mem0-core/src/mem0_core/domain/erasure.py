@@ -8,19 +8,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-__all__ = [
-    "ALGORITHM",
-    "ERASURE",
-    "RECEIPT",
-    "RECEIPT_FORMAT",
-    "CopyDict",
-    "ErasureReceipt",
-    "ProbeDict",
-    "is_signed",
-    "sign",
-    "subject_digest",
-]
-
 ERASURE, RECEIPT = "erasure", "receipt"
 """Kinds of entries in the registry of a store: erasures that have begun, and receipts of those that are done."""
 

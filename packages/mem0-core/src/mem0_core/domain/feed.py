@@ -7,8 +7,6 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import HistoryEvent
 
-__all__ = ["ChangeDict", "ChangeEvent", "ChangesDict", "EventKind", "Reason", "ScopeEvent", "SpaceEvent"]
-
 ScopeEvent = Literal["ERASE", "RESET"]
 """Events without ids: a scope was erased with its part of the feed, or the whole store was emptied."""
 

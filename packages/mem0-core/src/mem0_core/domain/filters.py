@@ -20,8 +20,6 @@ from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError, QueryError, ScopeError
 
-__all__ = ["OWN_FIELDS", "Condition", "Filter", "Group", "Operator", "matches", "parse_filters", "unexpired"]
-
 Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "exists"]
 Scalar: TypeAlias = str | int | float | bool | None
 

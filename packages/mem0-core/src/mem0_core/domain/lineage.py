@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Trust
 
-__all__ = ["SourceLink", "TextSupport", "assess_texts"]
-
 
 @dataclass(frozen=True, slots=True)
 class SourceLink:

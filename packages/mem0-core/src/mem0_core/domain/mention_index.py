@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-__all__ = ["MentionIndex", "words_of"]
-
 _WORDS = re.compile(r"\w+")
 
 

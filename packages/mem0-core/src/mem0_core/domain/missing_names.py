@@ -6,8 +6,6 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["SuggestsMethods", "missing_name"]
-
 
 def missing_name(
     module: str, name: str, known: Collection[str], elsewhere: Mapping[str, str] | None = None

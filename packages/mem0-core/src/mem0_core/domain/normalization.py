@@ -11,8 +11,6 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal
 
-__all__ = ["MAX_NONSTARTERS", "normalize", "stream_safe"]
-
 MAX_NONSTARTERS = 30
 """Combining marks in a row, as UAX #15 has it: no orthography needs more than a few."""
 

@@ -13,8 +13,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Message, Scope, SkippedItem, is_valid_text
 from mem0_core.errors import InputError, LimitError
 
-__all__ = ["POLICY_REFUSAL", "Limits", "Policy", "RateLimiter", "apply_policy", "check_sizes", "filter_messages"]
-
 Policy = Callable[[str, Scope], str | None]
 """A function called with every message and memory before it is stored. Returns the text to store, or None to refuse."""
 

@@ -18,23 +18,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.errors import ConfigError
 
-__all__ = [
-    "DEFAULT_RERANKER",
-    "HYBRID",
-    "LEXICAL_RERANK_WEIGHT",
-    "MEM0",
-    "OFFLINE",
-    "PAPER",
-    "RECIPES",
-    "RERANK_WEIGHT",
-    "SIGNALS",
-    "Recipe",
-    "Source",
-    "Weights",
-    "resolve_recipe",
-    "shortness",
-]
-
 Source = Literal["dense", "lexical", "graph"]
 
 RERANK_WEIGHT = 0.2

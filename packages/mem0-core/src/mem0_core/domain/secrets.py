@@ -8,19 +8,6 @@ from types import FunctionType
 from typing import Any, TypeGuard
 from urllib.parse import unquote, urlsplit
 
-__all__ = [
-    "SecretStr",
-    "conceal",
-    "find_secrets",
-    "is_secret",
-    "is_secret_name",
-    "mentions",
-    "redact",
-    "redact_url",
-    "reveal",
-    "strip_url",
-]
-
 _SECRET_NAME = re.compile(
     r"(key|token|secret|password|passwd|pwd|passphrase|credentials?|authorization|auth|cookie|dsn|connection_?string)$",
     re.IGNORECASE,

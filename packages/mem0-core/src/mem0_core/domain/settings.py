@@ -20,20 +20,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.errors import ConfigError
 
-__all__ = [
-    "Settings",
-    "file_path",
-    "flag",
-    "integer",
-    "key",
-    "mapping",
-    "number",
-    "one_of",
-    "optional",
-    "section",
-    "text",
-]
-
 Reader = Callable[[Any], Any]
 """Returns a value in its accepted form; raises `_UnacceptedError`, or a ValueError that says everything itself."""
 

@@ -21,28 +21,6 @@ from mem0_core.domain.records import (
 from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.errors import AccessError, InputError, ScopeError
 
-__all__ = [
-    "MAX_MEMBER_CHARS",
-    "MAX_PENDING_WRITES",
-    "SPACE_PREFIX",
-    "Member",
-    "MemberDict",
-    "Membership",
-    "PendingWrite",
-    "PendingWriteDict",
-    "SpaceAddResult",
-    "SpaceDict",
-    "SpaceRole",
-    "WriteKind",
-    "check_member",
-    "check_space_name",
-    "find_space_name",
-    "member_source",
-    "parse_role",
-    "refuse_access",
-    "space_scope",
-]
-
 SPACE_PREFIX = f"{RESERVED_PREFIX}space/"
 MAX_MEMBER_CHARS = 200  # an id up to this length is its own partition key, by which the database checks a member
 MAX_PENDING_WRITES = 1_000

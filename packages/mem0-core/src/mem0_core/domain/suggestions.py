@@ -14,22 +14,6 @@ from typing import Any, TypeVar
 
 from mem0_core.errors import ArgumentError, ConfigError, InputError
 
-__all__ = [
-    "check_arguments",
-    "check_call",
-    "check_constructor",
-    "check_flag",
-    "check_inherited",
-    "check_instance",
-    "check_list",
-    "describe_field",
-    "describe_misspelled_id",
-    "describe_unknown",
-    "describe_value",
-    "find_nearest",
-    "suggest",
-]
-
 Owner = TypeVar("Owner", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 Advice = Callable[[str], str]

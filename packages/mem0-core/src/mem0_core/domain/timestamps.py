@@ -6,8 +6,6 @@ from datetime import UTC, date, datetime
 
 from mem0_core.errors import InputError
 
-__all__ = ["parse_date", "parse_timestamp"]
-
 _YEARS = range(1800, 2200)
 """Numbers that are more likely years than seconds of the first hour of 1970."""
 

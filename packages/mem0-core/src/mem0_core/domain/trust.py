@@ -10,19 +10,6 @@ from mem0_core.domain.filters import Condition, Filter, Group
 from mem0_core.domain.records import RESERVED_PREFIX, InternalId, Message, Trust, is_valid_text
 from mem0_core.errors import InputError
 
-__all__ = [
-    "MAX_SOURCE_CHARS",
-    "TRUST_CLASSES",
-    "Origin",
-    "TrustClass",
-    "at_least",
-    "name_origin",
-    "parse_origin",
-    "parse_source",
-    "parse_trust",
-    "trust_name",
-]
-
 TrustClass = Literal["user", "assistant", "tool", "import"]
 
 TRUST_CLASSES: tuple[TrustClass, ...] = ("user", "assistant", "tool", "import")

@@ -20,8 +20,6 @@ from mem0_core.evaluation.transcripts import Line, Transcript
 from mem0_core.llm.tokens import estimate_tokens
 from mem0_core.memory import Memory
 
-__all__ = ["DEPTH", "Arm", "MemoryArm", "NoMemory", "Outcome", "RecentWindow", "Remembered", "Settings", "WholeHistory"]
-
 DEPTH = 20
 """Number of search results that are ranked."""
 _EXCHANGE = 2  # messages of one add to a model: a question and its answer

@@ -25,8 +25,6 @@ from mem0_core.language.question import compile_question
 from mem0_core.language.statements import SPEAKER, Statement, read_all_statements
 from mem0_core.language.terms import extract_terms, is_stop_word, split_words
 
-__all__ = ["make_questions"]
-
 _MAX_CLOZES = 60  # of one transcript
 _MAX_LINE_CHARS = 2_000  # of a message that is read
 _UNANSWERABLE_SHARE = 0.25

@@ -10,8 +10,6 @@ import numpy as np
 from mem0_core.errors import InputError
 from mem0_core.evaluation.figures import FIGURES, Figure, bootstrap_intervals
 
-__all__ = ["compare_arms", "describe_ranking", "rank_memories"]
-
 _TIME = "milliseconds"  # differs from run to run
 
 

@@ -21,8 +21,6 @@ from mem0_core.evaluation.questions import Question
 from mem0_core.evaluation.transcripts import Transcript, build_transcripts
 from mem0_core.interchange import ImportedMessage, read_locomo
 
-__all__ = ["LOCOMO_CATEGORIES", "Suite", "parse_beam_day", "parse_locomo_evidence", "read_suite"]
-
 LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 _LOCOMO_UNANSWERABLE = 5
 _LOCOMO_EVIDENCE = re.compile(r"D:?(\d+):0*(\d+)")

@@ -13,17 +13,6 @@ from mem0_core.evaluation.arms import Outcome
 from mem0_core.evaluation.questions import Question
 from mem0_core.llm.replies import read_citations
 
-__all__ = [
-    "FIGURES",
-    "RESAMPLES",
-    "Figure",
-    "FigureDefinition",
-    "bootstrap_intervals",
-    "measure",
-    "measure_citations",
-    "summarize",
-]
-
 RESAMPLES = 2_000
 _SEED = 5
 

@@ -17,8 +17,6 @@ from mem0_core.evaluation.questions import STATED, Question
 from mem0_core.evaluation.transcripts import Line, Transcript
 from mem0_core.interfaces import ChatModel
 
-__all__ = ["ModelJudge", "make_questions_with_model"]
-
 _MAX_CONTEXT_CHARS = 400_000  # of a whole history; models refuse longer prompts
 _MIN_LINE_WORDS = 6  # shorter messages seldom hold a fact
 _MAX_LINE_CHARS = 4_000

@@ -13,8 +13,6 @@ from mem0_core.errors import InputError
 from mem0_core.evaluation.transcripts import Transcript
 from mem0_core.language.terms import split_words
 
-__all__ = ["CHANGED", "GIVEN", "NEVER_SAID", "STATED", "Question", "find_lines", "read_questions"]
-
 STATED, CHANGED, NEVER_SAID, GIVEN = "stated", "changed", "never said", "given"
 _KEYS = ("question", "answer", "evidence", "stale", "user", "kind", "answerable")
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from mem0_core.evaluation.questions import Question
 
-__all__ = ["describe_models", "hash_path", "make_receipt"]
-
 _PACKAGES = ("mem0-core", "mem0-models", "numpy", "onnxruntime", "tokenizers", "faiss-cpu")
 _CHUNK_BYTES = 2**20
 

@@ -9,8 +9,6 @@ from typing import Any
 from mem0_core.evaluation.compare import describe_ranking
 from mem0_core.evaluation.figures import FIGURES
 
-__all__ = ["format_figure", "render_report"]
-
 _MAX_MISSES = 50
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:#222;background:#fff}

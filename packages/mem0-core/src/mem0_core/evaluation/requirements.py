@@ -12,8 +12,6 @@ from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import InputError
 from mem0_core.evaluation.figures import FIGURES
 
-__all__ = ["Requirement", "check_requirements", "parse_requirement"]
-
 _FORM = re.compile(r"(?:(?P<arm>.+):)?(?P<figure>[a-z_]+(?:@\d+)?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d+(?:\.\d+)?)")
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,

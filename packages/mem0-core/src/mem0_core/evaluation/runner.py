@@ -12,8 +12,6 @@ from mem0_core.evaluation.figures import measure, measure_citations, summarize
 from mem0_core.evaluation.questions import Question
 from mem0_core.evaluation.transcripts import Transcript
 
-__all__ = ["RESULT_FORMAT", "Judge", "evaluate"]
-
 RESULT_FORMAT = "mem0-core-eval-1"
 _THOUSAND, _MILLION = 1_000, 1_000_000
 

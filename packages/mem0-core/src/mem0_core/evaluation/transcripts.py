@@ -10,8 +10,6 @@ from typing import Any
 from mem0_core.interchange import ImportedMessage, read_chats
 from mem0_core.language.messages import SPEAKER_ROLES, parse_message
 
-__all__ = ["DEFAULT_USER", "Line", "Transcript", "build_transcripts", "read_transcripts"]
-
 DEFAULT_USER = "user"
 """Owner of the messages of a file that names none."""
 _ID_KEYS = ("dia_id", "message_id", "id")  # metadata by which files of questions name a message

@@ -21,8 +21,6 @@ from mem0_core.evaluation.figures import Figure, bootstrap_intervals, measure
 from mem0_core.evaluation.questions import Question
 from mem0_core.evaluation.transcripts import Transcript
 
-__all__ = ["FLOORS", "TOKENS_PER_ANSWER", "suggest_settings"]
-
 FLOORS: tuple[float | None, ...] = (None, 0.0, 0.2, 0.3, 0.4, 0.5)
 BUDGET_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 TOKENS_PER_ANSWER = 20_000

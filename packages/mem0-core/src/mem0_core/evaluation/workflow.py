@@ -28,8 +28,6 @@ from mem0_core.evaluation.transcripts import Transcript, read_transcripts
 from mem0_core.evaluation.tuning import TOKENS_PER_ANSWER, suggest_settings
 from mem0_core.interfaces import ChatModel
 
-__all__ = ["BY_MODEL", "BY_RULES", "EvaluationPlan", "check_page", "run_evaluation", "sample_questions", "write_report"]
-
 BY_RULES, BY_MODEL = "rules", "model"
 """Names of the ways to make questions."""
 

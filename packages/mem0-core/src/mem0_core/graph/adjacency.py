@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-__all__ = ["NEVER", "Adjacency", "AdjacencyIndex", "IncidentEdges", "microseconds", "name_opening"]
-
 NEVER = np.iinfo(np.int64).max
 """End of a relation that is valid now."""
 _OPENING = re.compile(r"\w+")

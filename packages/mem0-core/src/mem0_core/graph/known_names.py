@@ -13,8 +13,6 @@ from mem0_core.domain.records import entity_key
 from mem0_core.graph.adjacency import Adjacency, name_opening
 from mem0_core.language.terms import is_stop_word
 
-__all__ = ["restore_names"]
-
 _MAX_TEXT_CHARS = 2_000  # characters of a question in which names are looked for
 _MAX_NAME_WORDS = 6
 _WORD = re.compile(r"\w+(?:[.&+-]\w+|['’](?!s\b)\w+)*")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["extract_entities", "search_neighborhoods", "search_relations", "self_name"]
-
 
 def self_name(scope: Scope) -> str:
     """Return the entity that "I" denotes: the user of a scope, else its agent, else its run."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
 
-__all__ = ["edge_masks"]
-
 _ENDING = re.compile(r"\b(?:left|quit|lost|sold|divorced|died|broke|ended|stopped|retired|separated|split|finished)\b")
 
 

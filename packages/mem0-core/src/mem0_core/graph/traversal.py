@@ -36,8 +36,6 @@ from mem0_core.language.relation_affinity import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Path", "Step", "Track", "Walk", "Weights", "components", "connect", "k_hop"]
-
 _DAY_MICROSECONDS = 86_400_000_000
 _TYPE_FIT = 0.6  # weight of the type of a node, if the relation is not possessive
 _POSSESSIVE_TYPE_FIT = 0.9  # and if it is: "has" says nothing of the thing, so its type does

@@ -23,8 +23,6 @@ from mem0_core.domain.records import Entity, MemoryItem, Relation, entity_key
 from mem0_core.errors import MissingExtraError
 from mem0_core.graph._layout import layout
 
-__all__ = ["Drawing", "render_page"]
-
 
 @dataclass(frozen=True, slots=True)
 class Drawing:

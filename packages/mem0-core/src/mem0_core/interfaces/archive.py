@@ -16,19 +16,6 @@ from typing import Any, Literal, Protocol
 from mem0_core._system.records import dataclass
 from mem0_core.errors import StoreError
 
-__all__ = [
-    "FROZEN_MESSAGE",
-    "SECTIONS",
-    "Archive",
-    "LoadProgress",
-    "Record",
-    "RecordReader",
-    "Section",
-    "SectionCursor",
-    "StoreMetadata",
-    "check_load_complete",
-]
-
 Record = tuple[Any, ...]
 """The values of a section's columns, in their order: text, integers, floats, bytes or None.
 

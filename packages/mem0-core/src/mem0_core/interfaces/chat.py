@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import Usage
 
-__all__ = ["ChatModel", "Reply", "Task", "Tool", "ToolCall"]
-
 Task = Literal[
     "facts",
     "operations",

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from mem0_core.domain.feed import ChangeEvent
     from mem0_core.domain.records import Scope
 
-__all__ = ["ChangeFeed"]
-
 
 class ChangeFeed(Protocol):
     """The changes of memories in one order. Each is written in the transaction of the change itself."""

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from mem0_core.interfaces.records import OnConflict
     from mem0_core.interfaces.vectors import ChangePosition, VectorSource
 
-__all__ = [
-    "EdgeRow",
-    "GraphChanges",
-    "GraphDelta",
-    "GraphIndex",
-    "GraphMemory",
-    "GraphNeighborhood",
-    "GraphOptions",
-    "GraphStore",
-    "NodeRow",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class GraphChanges:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from mem0_core.domain.filters import Filter
     from mem0_core.domain.records import HistoryRow, MemoryItem, Scope
 
-__all__ = ["MemoryHistory"]
-
 
 class MemoryHistory(Protocol):
     """The changes of memories, and searches as of an earlier time."""

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["KEY_BYTES", "KeyProvider", "Keys"]
-
 KEY_BYTES = 32
 """Length of a tenant's key."""
 

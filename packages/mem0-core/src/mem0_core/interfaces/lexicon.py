@@ -11,16 +11,6 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import Scope
 
-__all__ = [
-    "FeatureChanges",
-    "Lexicon",
-    "MemoryFeatureSet",
-    "MemoryFeatures",
-    "ScopeState",
-    "VersionedLexicon",
-    "WordKind",
-]
-
 WordKind = Literal["term", "name", "speaker", "slot"]
 """The kinds of words by which memories are found."""
 

@@ -11,18 +11,6 @@ from mem0_core._system.records import dataclass
 if TYPE_CHECKING:
     from mem0_core.domain.records import HistoryRow, Message, RelationChange, Scope
 
-__all__ = [
-    "ErasableProjection",
-    "OrphanedRelation",
-    "ProgressCallback",
-    "ProjectionMismatch",
-    "RemoteProjection",
-    "StoreIssue",
-    "StoreMaintenance",
-    "VectorTable",
-    "VerifiableProjection",
-]
-
 ProgressCallback = Callable[[int, int | None], object]
 VectorTable = Literal["memories", "nodes", "edges"]
 

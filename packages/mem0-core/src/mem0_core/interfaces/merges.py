@@ -11,8 +11,6 @@ from mem0_core._system.records import dataclass
 if TYPE_CHECKING:
     from mem0_core.domain.records import Merge, MergeKind, Scope
 
-__all__ = ["MergeLedger", "MergePlan"]
-
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:

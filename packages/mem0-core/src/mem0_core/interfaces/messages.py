@@ -10,8 +10,6 @@ from mem0_core._system.records import dataclass
 if TYPE_CHECKING:
     from mem0_core.domain.records import Message, Scope
 
-__all__ = ["MessageLog", "Summary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:

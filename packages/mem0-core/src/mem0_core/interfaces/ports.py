@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mem0_core.interfaces.store import MemoryStore
     from mem0_core.interfaces.vectors import VectorIndex
 
-__all__ = ["AdjacencyCache", "Ports", "SearchCache"]
-
 
 class AdjacencyCache(Protocol):
     """Adjacency arrays of scopes, kept between traversals; implemented by `graph.adjacency`."""

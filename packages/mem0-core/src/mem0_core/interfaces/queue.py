@@ -11,8 +11,6 @@ from mem0_core._system.records import dataclass
 if TYPE_CHECKING:
     from mem0_core.domain.records import Message, Scope
 
-__all__ = ["TRACE_OPTION", "Job", "JobKind", "JobQueue", "Lease", "QueuedTurn", "add_trace_context", "trace_context"]
-
 JobKind = Literal["remember", "summary"]
 
 TRACE_OPTION = "trace"

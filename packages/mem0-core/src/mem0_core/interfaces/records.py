@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from mem0_core.domain.records import MemoryChange, MemoryItem, Message, RelationChange, Scope
     from mem0_core.interfaces.queue import Lease
 
-__all__ = [
-    "CommitResult",
-    "EmbeddedItem",
-    "MemoryRecords",
-    "OnConflict",
-    "PlannedUpdate",
-    "RecordStore",
-    "RetractionResult",
-]
-
 OnConflict = Literal["invalidate", "delete"]
 """Treatment of a relation that no longer holds: end it and keep it on record, or remove it."""
 

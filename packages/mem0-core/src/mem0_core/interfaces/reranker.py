@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-__all__ = ["ContextReranker", "Passage", "Reranker"]
-
 
 class Passage(NamedTuple):
     """A text to score, and what is known of it; empty where nothing is.

@@ -10,8 +10,6 @@ from mem0_core._system.records import dataclass
 if TYPE_CHECKING:
     from mem0_core.domain.spaces import Member, Membership, PendingWrite, SpaceRole
 
-__all__ = ["ForgottenMember", "SpaceLedger"]
-
 
 @dataclass(frozen=True, slots=True)
 class ForgottenMember:

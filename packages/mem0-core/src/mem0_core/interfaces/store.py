@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mem0_core.interfaces.queue import JobQueue, Lease
     from mem0_core.interfaces.spaces import SpaceLedger
 
-__all__ = ["MemoryStore"]
-
 
 @runtime_checkable
 class MemoryStore(MemoryRecords, VectorSource, MemoryHistory, Protocol):

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import Scope
 
-__all__ = ["ChangePosition", "VectorChanges", "VectorIndex", "VectorReader", "VectorSource", "drop_below_threshold"]
-
 
 @dataclass(frozen=True, slots=True)
 class ChangePosition:

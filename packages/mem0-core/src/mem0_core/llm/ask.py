@@ -16,8 +16,6 @@ from mem0_core.llm.calls import call_model
 from mem0_core.llm.prompts import ReplyForm, repair_messages
 from mem0_core.llm.replies import EMPTY_ITEMS, Reading, merge
 
-__all__ = ["UnusableReplyError", "ask_with_repair", "check_usable", "collect_skipped"]
-
 T = TypeVar("T")
 
 

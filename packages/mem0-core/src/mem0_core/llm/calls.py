@@ -9,8 +9,6 @@ from mem0_core._system.boundary import describe_error
 from mem0_core.errors import Mem0Error, ModelError
 from mem0_core.flow import Call, Flow
 
-__all__ = ["call_model"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

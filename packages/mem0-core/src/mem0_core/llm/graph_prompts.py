@@ -17,20 +17,6 @@ from mem0_core.interfaces import Tool
 from mem0_core.language.prompt_data import encode_data
 from mem0_core.llm.prompts import NO_CONTEXT, Context
 
-__all__ = [
-    "entities_messages",
-    "entities_tool",
-    "fused_messages",
-    "outdated_messages",
-    "outdated_tool",
-    "refined_messages",
-    "refined_tool",
-    "relations_messages",
-    "relations_tool",
-    "triplets_messages",
-]
-
-
 # --- messages --------------------------------------------------------------------------------------------------
 
 

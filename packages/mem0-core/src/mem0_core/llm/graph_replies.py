@@ -39,30 +39,6 @@ from mem0_core.llm.replies import (
     read_operations,
 )
 
-__all__ = [
-    "LINK_WORDS",
-    "EntitiesReply",
-    "Fused",
-    "FusedItem",
-    "FusedReply",
-    "Outdated",
-    "OutdatedReply",
-    "RefinedReply",
-    "Refinement",
-    "RelationsReply",
-    "build_triplet",
-    "entity_name_key",
-    "fused_key",
-    "read_entities",
-    "read_fused",
-    "read_outdated",
-    "read_refined",
-    "read_relations",
-    "refinement_key",
-    "split_fused",
-    "triplet_key",
-]
-
 T = TypeVar("T")
 
 

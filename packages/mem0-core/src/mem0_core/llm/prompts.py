@@ -16,28 +16,6 @@ from mem0_core.domain.records import Relation
 from mem0_core.interfaces import Tool
 from mem0_core.language.prompt_data import encode_data, escape_line, quote_text
 
-__all__ = [
-    "CITATIONS_REQUEST",
-    "MAX_ANSWER_CHARS",
-    "MAX_COMPLAINTS",
-    "MEMORIES_INTRODUCTION",
-    "NO_CONTEXT",
-    "Context",
-    "ReplyForm",
-    "describe_image_messages",
-    "facts_messages",
-    "memories_block",
-    "memory_line",
-    "operations_messages",
-    "operations_tools",
-    "procedural_messages",
-    "relation_line",
-    "repair_messages",
-    "rerank_messages",
-    "summary_line",
-    "summary_messages",
-]
-
 MAX_ANSWER_CHARS = 4_000
 """Characters of an unreadable answer that a repair request quotes."""
 

@@ -22,8 +22,6 @@ from mem0_core._system.text_caches import text_cache
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-__all__ = ["estimate_tokens", "make_token_counter"]
-
 # --- estimate ----------------------------------------------------------------------------------------------------
 
 _RUN = re.compile(r"[A-Za-z0-9]+")

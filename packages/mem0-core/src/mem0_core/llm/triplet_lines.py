@@ -17,8 +17,6 @@ from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
 from mem0_core.llm._json_replies import EMPTY, WHOLE_REPLY, Problem, Reading, problem_with
 from mem0_core.llm.graph_replies import build_triplet, read_relations, triplet_key
 
-__all__ = ["format_in_third_person", "read_triplets", "to_third_person"]
-
 _WORD = re.compile(r"\w+")
 _MAX_LINE_CHARS = 400  # longer lines are prose
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, ModelError
 
-__all__ = ["REFUSAL_STATUS_CODES", "arrange_scores", "is_unsupported_request", "normalize_scores", "to_unit_vectors"]
-
 REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
 """Answers of servers that do not support a kind of request (tools, a schema). 404: OpenRouter without a provider."""
 

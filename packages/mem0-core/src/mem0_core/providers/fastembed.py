@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from mem0_core.errors import MissingExtraError, ModelError
 from mem0_core.providers.adapters import to_unit_vectors
 
-__all__ = ["FastEmbedEmbedder"]
-
 
 class FastEmbedEmbedder:
     """Embeds text with fastembed. Safe to share between threads: one call runs at a time.

@@ -30,8 +30,6 @@ from mem0_core.interfaces.keys import KEY_BYTES, KeyProvider, Keys
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["MASTER_KEY_VARIABLE", "Keyring", "new_key", "resolve_keys"]
-
 MASTER_KEY_VARIABLE = "MEM0_CORE_MASTER_KEY"
 """Environment variable with the master key of a `Keyring`, or with the path of a file that holds it."""
 

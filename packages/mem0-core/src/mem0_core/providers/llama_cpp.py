@@ -17,8 +17,6 @@ from typing import Any
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 
-__all__ = ["LlamaCppChat", "find_gguf_file"]
-
 log = logging.getLogger(__name__)
 
 DEFAULT_CONTEXT_TOKENS = 8192

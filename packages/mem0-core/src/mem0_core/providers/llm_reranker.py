@@ -11,8 +11,6 @@ from mem0_core.llm.ask import ask_with_repair
 from mem0_core.llm.prompts import rerank_messages
 from mem0_core.llm.replies import ScoresReply, read_scores
 
-__all__ = ["MAX_TEXT_CHARS", "LLMReranker"]
-
 MAX_TEXT_CHARS = 2_000
 """Default number of characters of each text in the prompt."""
 

@@ -20,8 +20,6 @@ from mem0_core.providers._model_folder import read_json
 from mem0_core.providers.llama_cpp import find_gguf_file
 from mem0_core.providers.openvino import is_openvino_model
 
-__all__ = ["BACKENDS", "create_local_chat", "default_models_folder", "resolve_backend"]
-
 log = logging.getLogger(__name__)
 
 

@@ -20,8 +20,6 @@ from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_RERANKER
 from mem0_core.providers._numpy_bert import NumpyBert, load_dense
 from mem0_core.providers._wordpiece import WordPiece
 
-__all__ = ["LocalReranker"]
-
 _HEAD = "head"
 _TEMPERATURE = 2.0  # the model is too sure of itself, as trained models are (Guo et al., 2017)
 _QUERY_TOKENS, _TEXT_TOKENS, _LABEL_TOKENS = 40, 80, 6

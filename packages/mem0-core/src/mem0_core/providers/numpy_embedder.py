@@ -9,8 +9,6 @@ from typing import Any
 from mem0_core.providers._bert import ModelFolder
 from mem0_core.providers._local_embedder import EmbeddingRuntime, LocalEmbedder
 
-__all__ = ["BriefNumpyEmbedder", "NumpyEmbedder", "create_local_embedder"]
-
 
 class NumpyEmbedder(LocalEmbedder):
     """Embeds text in float32 on numpy. Safe to share between threads.

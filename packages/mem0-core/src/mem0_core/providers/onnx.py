@@ -19,8 +19,6 @@ from mem0_core.providers import _onnx_format as onnx
 from mem0_core.providers._bert import IR_VERSION, OPSET, Integers, ModelFolder, load_or_build_graph
 from mem0_core.providers._local_embedder import LocalEmbedder, import_extra
 
-__all__ = ["OnnxCrossEncoder", "OnnxEmbedder"]
-
 
 class OnnxEmbedder(LocalEmbedder):
     """Embeds text in float32 on onnxruntime (extra ``onnx``). Safe to share between threads.

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from pydantic import BaseModel
 
-__all__ = ["OpenAIChat", "OpenAIEmbedder"]
-
 log = logging.getLogger(__name__)
 
 PLACEHOLDER_API_KEY = "no-key"

@@ -19,8 +19,6 @@ from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 from mem0_core.providers._model_folder import read_json
 
-__all__ = ["OpenVinoChat", "disable_telemetry", "is_openvino_model"]
-
 MODEL_FILE = "openvino_model.xml"
 DEFAULT_CONTEXT_TOKENS = 8192
 """Tokens of prompt and answer if the model's configuration has no limit."""

@@ -27,8 +27,6 @@ from mem0_core.providers._bert import ModelFolder, load_or_build_graph, map_file
 from mem0_core.providers._local_embedder import LocalEmbedder, import_extra
 from mem0_core.providers.openvino import disable_telemetry
 
-__all__ = ["OpenVinoEmbedder", "Precision"]
-
 Precision = Literal["auto", "bf16", "f32"]
 
 

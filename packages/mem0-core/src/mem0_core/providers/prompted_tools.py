@@ -8,14 +8,6 @@ from typing import Any
 
 from mem0_core.interfaces import Reply, Tool, ToolCall
 
-__all__ = [
-    "add_tool_prompt",
-    "arguments_as_text",
-    "build_tool_calls_schema",
-    "parse_tool_calls",
-    "read_prompted_calls",
-]
-
 
 def add_tool_prompt(messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """Describe `tools` in the system message, for a model without tool calls."""

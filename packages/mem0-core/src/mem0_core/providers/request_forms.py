@@ -17,8 +17,6 @@ from mem0_core.providers.adapters import is_unsupported_request
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["FormsChat", "RequestForm", "RequestForms"]
-
 log = logging.getLogger(__name__)
 
 

@@ -24,8 +24,6 @@ from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, read_json
 from mem0_core.providers.transformers import load_causal_model
 
-__all__ = ["DEFAULT_CROSS_ENCODER", "DEFAULT_INSTRUCTION", "TransformersReranker", "huggingface", "qwen"]
-
 log = logging.getLogger(__name__)
 
 DEFAULT_CROSS_ENCODER = "cross-encoder/ms-marco-MiniLM-L6-v2"

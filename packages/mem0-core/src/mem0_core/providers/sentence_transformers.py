@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, find_base, name_embedding_space, read_json
 
-__all__ = ["SentenceTransformerEmbedder", "jina"]
-
 DEFAULT_MAX_TOKENS = 8192
 """Token limit of a model without one, by which texts are cut before tokenization."""
 

@@ -16,8 +16,6 @@ from typing import Any
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 
-__all__ = ["TransformersChat", "load_causal_model"]
-
 log = logging.getLogger(__name__)
 
 EXTRA = "transformers"

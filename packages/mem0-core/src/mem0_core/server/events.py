@@ -19,8 +19,6 @@ from mem0_core.server._requests import merge_ids
 from mem0_core.server.keys import ApiKey
 from mem0_core.server.scope import ScopeIds
 
-__all__ = ["EventHandlers"]
-
 _log = logging.getLogger(__name__)
 
 MAX_EVENTS = 1_000

@@ -13,8 +13,6 @@ from mem0_core._system.files import make_folder, replace_atomically
 from mem0_core._system.records import dataclass
 from mem0_core.errors import ConfigError, InputError
 
-__all__ = ["KEY_FILE", "ApiKey", "KeyRing"]
-
 KEY_FILE = "server-keys.json"
 KEY_PREFIX = "m0k_"
 

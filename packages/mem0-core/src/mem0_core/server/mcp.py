@@ -40,8 +40,6 @@ from mem0_core.server._shapes import (
 from mem0_core.server.scope import ServerScope
 from mem0_core.views import AsyncPrincipal
 
-__all__ = ["MemoryTools", "build_mcp_server", "run_stdio"]
-
 SERVER_NAME = "mem0-core"
 MAX_RECALLED = 50
 MAX_PROFILE_MEMORIES = 200

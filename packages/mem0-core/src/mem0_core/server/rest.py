@@ -57,8 +57,6 @@ from mem0_core.server.inspector import inspector_routes
 from mem0_core.server.keys import ApiKey, KeyRing
 from mem0_core.server.spaces import SpaceHandlers
 
-__all__ = ["SERVER_OPTIONS", "build_rest_app", "run_rest", "run_workers"]
-
 _log = logging.getLogger(__name__)
 
 MAX_PAGE = 1_000

@@ -7,8 +7,6 @@ from typing import TypedDict
 from mem0_core._system.records import dataclass
 from mem0_core.errors import ScopeError
 
-__all__ = ["ScopeIds", "ServerScope"]
-
 
 class ScopeIds(TypedDict):
     """Ids of an owner, as arguments of the methods of `Memory`."""

@@ -23,8 +23,6 @@ from mem0_core.server._routes import (
 from mem0_core.server.keys import ApiKey
 from mem0_core.views import AsyncPrincipal
 
-__all__ = ["SpaceHandlers"]
-
 Fields = dict[str, Any]
 
 

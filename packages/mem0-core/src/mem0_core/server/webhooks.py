@@ -32,8 +32,6 @@ from mem0_core.domain.records import is_valid_text
 from mem0_core.errors import ConfigError, Mem0Error
 from mem0_core.memory import Memory
 
-__all__ = ["Webhook", "deliver_changes", "sign_webhook"]
-
 _log = logging.getLogger(__name__)
 
 PAGE_CHANGES = 100

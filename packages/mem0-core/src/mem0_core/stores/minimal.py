@@ -66,8 +66,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MinimalMemoryStore", "complete_store"]
-
 _RECORD_STORE_METHODS = ("get", "list_memories", "vectors_by_id", "embedding_space", "write", "reset", "close")
 _ROWS_PER_SESSION = 1 << 20
 """Rows reserved for each add: the upper bits of a row say which add a memory came with, across restarts."""

@@ -21,8 +21,6 @@ from mem0_core.flow import Flow, do
 from mem0_core.language.messages import check_metadata
 from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView, unit_vector
 
-__all__ = ["GRAPH_KEY", "ID_KEY", "NAMED_KEY", "ScopedDocument", "ScopedDocuments"]
-
 ID_KEY = "mem0_document"
 """Metadata key with the id of a document."""
 

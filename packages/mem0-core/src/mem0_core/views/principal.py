@@ -36,8 +36,6 @@ from mem0_core.errors import CapabilityError
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 from mem0_core.memory import AsyncMemory, Memory
 
-__all__ = ["AsyncPrincipal", "Principal", "has_spaces"]
-
 
 def has_spaces(
     memory: Memory, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None

@@ -10,11 +10,6 @@ from urllib.parse import urlsplit
 from mem0_core.domain.records import Axis
 from mem0_core.interfaces import Job, Reply
 
-__all__ = [
-    *("OPERATIONS", "SCORE", "call_attributes", "chat_content", "content_of_call", "content_of_result"),
-    *("describe_model", "operation_of", "result_attributes", "token_attributes"),
-]
-
 Attributes = dict[str, Any]
 
 OPERATIONS = {

@@ -15,8 +15,6 @@ from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Obs
 
 from mem0_core.interfaces import MemoryStore
 
-__all__ = ["Instruments", "instruments_of"]
-
 _log = logging.getLogger(__name__)
 
 _SECONDS = tuple(0.01 * 2**power for power in range(14))  # the buckets that the conventions name

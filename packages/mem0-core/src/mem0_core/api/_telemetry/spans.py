@@ -23,8 +23,6 @@ from mem0_core.flow import Call, Flow, arun, find_async_method, replace_calls, r
 from mem0_core.interfaces import Job, MemoryStore
 from mem0_core.interfaces.queue import TRACE_OPTION, trace_context
 
-__all__ = ["CallSpan", "JobsSpan", "SpanFactory", "is_configured"]
-
 T = TypeVar("T")
 _propagator = TraceContextTextMapPropagator()
 _MODEL_OPERATIONS = {"complete": "chat", "embed": "embeddings", "score": "rerank"}

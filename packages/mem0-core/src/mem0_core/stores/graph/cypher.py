@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CypherGraph", "Dialect", "ResultRows", "Statement", "validity_condition", "vector_property_name"]
-
 Statement: TypeAlias = tuple[str, dict[str, Any]]
 """A statement text, and exactly the parameters it names."""
 ResultRows: TypeAlias = list[list[Any]]

@@ -15,8 +15,6 @@ from mem0_core.interfaces.maintenance import ErasableProjection, VectorTable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["EmbeddedGraph"]
-
 
 class EmbeddedGraph:
     """A `GraphIndex` made of the primary store and two `VectorIndex` projections of it.

@@ -18,8 +18,6 @@ from mem0_core.errors import MissingExtraError, StoreError
 from mem0_core.interfaces import GraphStore
 from mem0_core.stores.graph.cypher import CypherGraph, ResultRows, Statement, vector_property_name
 
-__all__ = ["LadybugGraph"]
-
 _ID_COLUMNS_DDL = "user_id STRING, agent_id STRING, run_id STRING, user STRING, agent STRING, run STRING"
 
 

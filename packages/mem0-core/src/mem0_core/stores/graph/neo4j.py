@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from neo4j import AsyncDriver
     from numpy.typing import NDArray
 
-__all__ = ["Neo4jGraph"]
-
 TRANSACTION_TIMEOUT_SECONDS = 10.0  # then the server ends the transaction
 _MAX_VECTOR_INDEX_DIMS = 4096  # a limit of Neo4j
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MemgraphGraph", "NeptuneGraph", "SharedCypherGraph"]
-
 _NEPTUNE_PORT = 8182
 
 

@@ -15,8 +15,6 @@ from mem0_core.stores.sql.archive import ARCHIVED_TABLES, SqlArchive, record_sco
 from mem0_core.stores.sql.engine.steps import Steps, execute, execute_many, fetch_rows, insert_sql
 from mem0_core.stores.sql.rows import partition_key, scope_ids, session_number
 
-__all__ = ["MEMORY_PARTITION_SQL", "PostgresArchive"]
-
 _JSON_COLUMNS = frozenset({"metadata", "options", "arguments"})
 _BOOLEAN_COLUMNS = frozenset({"pinned", "repeats", "withdrawn", "standing", "requires_approval"})
 _TABLES_WITH_SCOPE_DIGEST = frozenset(

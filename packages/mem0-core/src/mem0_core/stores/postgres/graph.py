@@ -12,8 +12,6 @@ from mem0_core.stores.sql.engine.steps import Steps, fetch_rows, read_method
 from mem0_core.stores.sql.graph.reader import HAS_DAYS, SqlGraph, read_position, validity_condition
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS
 
-__all__ = ["PostgresGraph", "find_partitions"]
-
 
 class PostgresGraph(SqlGraph):
     """A `GraphStore`, for reading."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from mem0_core.stores.sql.vectors import VectorTables
 
-__all__ = ["HnswIndexes", "drop_hnsw_indexes"]
-
 _log = logging.getLogger(__name__)
 
 _SIZE_CHECK_SECONDS = 60.0  # after which the size of a partition is read again

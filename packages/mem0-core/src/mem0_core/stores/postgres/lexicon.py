@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "FEATURE_COLUMNS",
-    "PostgresLexicon",
-    "feature_values",
-    "is_word_index_stale",
-    "memory_feature_values",
-    "refresh_words",
-]
-
 FEATURE_COLUMNS = "session, length, asks, terms, names, slots, keys"
 
 

@@ -13,8 +13,6 @@ from mem0_core.stores.sql.engine.steps import Statement, Steps, execute, fetch_r
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, SqlMaintenance
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS, TABLES
 
-__all__ = ["PostgresMaintenance"]
-
 _INVALID_INDEXES_SQL = (
     "SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
     " WHERE NOT i.indisvalid AND c.relkind = 'i' AND c.relnamespace = quote_ident(current_schema())::regnamespace"

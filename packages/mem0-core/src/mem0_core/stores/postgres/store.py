@@ -41,8 +41,6 @@ from mem0_core.stores.sql.schema import EVENT_COLUMNS, HISTORY_COLUMNS
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS
 
-__all__ = ["PostgresStore"]
-
 _MIN_SERVER_VERSION = 140000
 
 _REPLACE_VECTORS_SQL = (

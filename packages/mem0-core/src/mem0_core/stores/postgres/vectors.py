@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PgvectorIndex", "PostgresVectors"]
-
 
 class PostgresVectors(SqlVectors):
     """Vectors of one kind, with an exact search."""

@@ -24,8 +24,6 @@ from mem0_core.stores.sql.meta import begin_epoch, read_meta, set_meta
 from mem0_core.stores.sql.rows import placeholders, scope_from_ids
 from mem0_core.stores.sql.schema import VECTOR_TABLES
 
-__all__ = ["ARCHIVED_TABLES", "SqlArchive", "record_scope"]
-
 _VECTOR_TABLES: Mapping[str, str] = {str(table): vectors for table, vectors in VECTOR_TABLES.items()}
 
 ARCHIVED_TABLES = (*(section.name for section in SECTIONS), *VECTOR_TABLES.values())

@@ -13,8 +13,6 @@ from mem0_core.stores.sql.engine.steps import StepMethods, Steps, execute, fetch
 from mem0_core.stores.sql.rows import scope_ids
 from mem0_core.stores.sql.schema import EVENT_COLUMNS
 
-__all__ = ["SqlChangeFeed", "event_sql", "insert_scope_event", "insert_space_event", "latest_time_sql"]
-
 _COLUMNS = ", ".join(EVENT_COLUMNS)
 
 

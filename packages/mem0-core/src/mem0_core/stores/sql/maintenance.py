@@ -27,8 +27,6 @@ from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sql.rows import chunks, placeholders, scope_from_ids
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS, VECTOR_TABLES
 
-__all__ = ["LAST_SEQ_SQL", "ORPHAN_CONDITIONS", "SqlMaintenance", "TableReader"]
-
 T = TypeVar("T")
 Row = tuple[Any, ...]
 

@@ -20,18 +20,6 @@ from mem0_core.stores.sql.engine.steps import (
 )
 from mem0_core.stores.sql.rows import message_digests, pages, scope_ids
 
-__all__ = [
-    "MESSAGE_COLUMNS",
-    "SqlMessageLog",
-    "are_messages_stored",
-    "erase_summaries",
-    "find_message_rows",
-    "insert_messages",
-    "insert_summary",
-    "insert_unique_messages",
-    "message_from_row",
-]
-
 _WRITTEN_COLUMNS = "digest, role, content, name, metadata, created_at, source, trust"
 MESSAGE_COLUMNS = "m.row, m.role, m.content, m.name, m.metadata, m.created_at, m.source, m.trust"
 

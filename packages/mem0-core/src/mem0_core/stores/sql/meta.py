@@ -10,16 +10,6 @@ from mem0_core.stores.sql.engine.dialect import Dialect
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, insert_sql
 from mem0_core.stores.sql.rows import scope_ids
 
-__all__ = [
-    "begin_epoch",
-    "claim_embedding_space",
-    "read_embedding_space",
-    "read_import_checkpoint",
-    "read_meta",
-    "save_import_checkpoint",
-    "set_meta",
-]
-
 
 def read_meta(key: str) -> Steps[str | None]:
     """Return the value of a key of the store, or None."""

@@ -28,8 +28,6 @@ from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, are_messages_stored, 
 from mem0_core.stores.sql.meta import save_import_checkpoint
 from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit, partition_key, scope_from_ids, scope_ids
 
-__all__ = ["SqlJobQueue", "enqueue_job", "erase_jobs", "finish_jobs"]
-
 _JOB_COLUMNS = (
     "j.row, j.kind, j.user_id, j.agent_id, j.run_id, j.options, j.at, j.state, j.attempts, j.error,"
     " j.leased_until > {now}"

@@ -34,35 +34,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "CONTENT_COLUMNS",
-    "MEMORY_COLUMNS",
-    "PAST_COLUMNS",
-    "StoredMemory",
-    "batchable_jobs",
-    "check_queue_limit",
-    "chunks",
-    "content_values",
-    "first_column",
-    "history_values",
-    "index_keys",
-    "is_plan_current",
-    "memory_from_row",
-    "message_digests",
-    "narrowest_axis",
-    "node_from_row",
-    "pages",
-    "partition_key",
-    "placeholders",
-    "relation_from_row",
-    "resolve_duplicate_add",
-    "scope_from_ids",
-    "scope_ids",
-    "session_number",
-    "to_stored_vector",
-    "write_order",
-]
-
 T = TypeVar("T")
 
 CONTENT_COLUMNS = (

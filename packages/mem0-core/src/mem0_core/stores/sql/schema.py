@@ -11,19 +11,6 @@ from collections.abc import Callable, Mapping
 from mem0_core._system.records import dataclass
 from mem0_core.interfaces.maintenance import VectorTable
 
-__all__ = [
-    "EVENT_COLUMNS",
-    "HISTORY_COLUMNS",
-    "TABLES",
-    "VECTOR_TABLES",
-    "Ddl",
-    "feed_script",
-    "feedback_script",
-    "provenance_script",
-    "shared_tables_script",
-    "spaces_script",
-]
-
 HISTORY_COLUMNS = (
     "id",
     "memory_id",

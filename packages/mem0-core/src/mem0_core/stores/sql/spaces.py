@@ -32,8 +32,6 @@ from mem0_core.stores.sql.engine.steps import (
 from mem0_core.stores.sql.feed import insert_space_event
 from mem0_core.stores.sql.rows import scope_from_ids, scope_ids
 
-__all__ = ["SPACE_TABLES", "SqlSpaceLedger"]
-
 SPACE_TABLES = ("space_writes", "space_members", "spaces")
 
 _IDS = "user_id, agent_id, run_id"

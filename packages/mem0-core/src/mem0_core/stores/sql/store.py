@@ -81,8 +81,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SqlStore"]
-
 _VECTOR_TABLES = {"memory": "vectors", "past": "past", "node": "node_vectors", "relation": "edge_vectors"}
 """Table of the vectors of each kind of `EmbeddedItem`."""
 

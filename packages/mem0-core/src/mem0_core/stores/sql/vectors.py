@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["EDGE_VECTORS", "MEMORY_VECTORS", "NODE_VECTORS", "SqlVectors", "VectorTables"]
-
 
 @dataclass(frozen=True, slots=True)
 class VectorTables:

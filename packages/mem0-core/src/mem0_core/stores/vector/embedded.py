@@ -17,8 +17,6 @@ from mem0_core.interfaces.maintenance import ProjectionMismatch
 from mem0_core.stores.vector._tables import ArrayIndex
 from mem0_core.stores.vector.faiss import FaissIndex
 
-__all__ = ["NumpyIndex", "create_embedded_index"]
-
 
 def create_embedded_index(source: VectorSource, **options: Any) -> FaissIndex:
     """Create a `FaissIndex` if FAISS is installed (extra ``faiss``), else a `NumpyIndex`.

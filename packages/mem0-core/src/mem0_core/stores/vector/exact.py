@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import Scope
 
-__all__ = ["ExactIndex"]
-
 
 class ExactIndex:
     """A `VectorIndex` that reads its source on every search and keeps nothing. Fit for some 10,000 vectors a scope.

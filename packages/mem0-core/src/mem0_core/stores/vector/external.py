@@ -40,8 +40,6 @@ from mem0_core.stores.vector.embedded import create_embedded_index
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ExternalIndex", "ExternalStore", "IndexDifference", "VectorEntry"]
-
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)

@@ -51,8 +51,6 @@ from mem0_core.stores.vector._tables import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FaissIndex"]
-
 _log = logging.getLogger(__name__)
 
 _BUILD_BATCH_VECTORS = 1000  # added to a graph between two checks for a closed index

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["POSTGRES", "PostgresDialect"]
-
 
 class PostgresDialect:
     """A `Dialect` for partitioned tables and many writers."""

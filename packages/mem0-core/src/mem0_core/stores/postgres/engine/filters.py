@@ -12,8 +12,6 @@ from typing import Any
 from mem0_core.domain.filters import Condition, Filter
 from mem0_core.stores.postgres.engine.text import escape
 
-__all__ = ["filter_sql"]
-
 _COMPARISON_OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 

@@ -12,8 +12,6 @@ from mem0_core.domain.records import Axis, Scope, SpaceId
 from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.sql.engine.steps import SetScope, Statement, Steps, execute_batch, fetch_rows
 
-__all__ = ["lock_all_partitions", "lock_partitions", "reserve_seqs", "safe_read_seq", "set_scope"]
-
 
 def set_scope(scope: Scope | None) -> Steps[None]:
     """Restrict the statements that follow to rows of `scope` (None: of all), where row-level security is active."""

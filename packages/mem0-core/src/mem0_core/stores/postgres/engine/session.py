@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 
-__all__ = ["Database", "DatabaseSnapshot", "describe_server"]
-
 T = TypeVar("T")
 
 _MAX_LIMIT_SECONDS = 1_000_000  # PostgreSQL counts in milliseconds, in 31 bits

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["adapt_text", "escape", "from_json", "to_json"]
-
 _ESCAPE = "\x10"
 
 

@@ -51,23 +51,6 @@ from mem0_core.stores.sql.rows import (
 )
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
 
-__all__ = [
-    "Cause",
-    "ChangeWriter",
-    "MemoryWriter",
-    "erase_memories",
-    "erase_past",
-    "event_values",
-    "find_targets",
-    "insert_event",
-    "link_endings",
-    "link_messages",
-    "purge_deleted",
-    "record_change",
-    "remove_row",
-    "select_memories",
-]
-
 _PAST_COLUMNS = ", ".join(f"m.{column.strip()}" for column in CONTENT_COLUMNS.split(","))
 _HISTORY_COLUMNS = ", ".join(HISTORY_COLUMNS)
 

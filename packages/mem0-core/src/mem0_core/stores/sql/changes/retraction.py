@@ -34,8 +34,6 @@ from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, erase_summaries, mess
 from mem0_core.stores.sql.queue import enqueue_job
 from mem0_core.stores.sql.rows import PAST_COLUMNS, memory_from_row, scope_from_ids
 
-__all__ = ["Retraction"]
-
 
 @dataclass(slots=True)
 class _Lineage:

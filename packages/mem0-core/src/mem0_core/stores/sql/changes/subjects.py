@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CONTENT_TABLES", "SCOPED_TABLES", "SqlSubjects", "scope_condition"]
-
 SCOPED_TABLES = (
     *("memories", "past", "messages", "summaries", "nodes", "edges", "jobs", "imports", "merges", "aliases"),
     *("tombstones", "node_tombstones", "edge_tombstones", "events"),

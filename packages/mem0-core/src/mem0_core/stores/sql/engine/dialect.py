@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ColumnType", "Condition", "Dialect", "Engine"]
-
 T = TypeVar("T")
 
 Condition: TypeAlias = tuple[str, list[Any]]

@@ -25,25 +25,6 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, Ty
 from mem0_core._system.records import dataclass
 from mem0_core.flow import Call
 
-__all__ = [
-    "Batch",
-    "SetScope",
-    "Statement",
-    "StatementResult",
-    "Step",
-    "StepMethods",
-    "Steps",
-    "TransactionKind",
-    "execute",
-    "execute_batch",
-    "execute_many",
-    "fetch_rows",
-    "insert_sql",
-    "read_method",
-    "snapshot_method",
-    "write_method",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -13,8 +13,6 @@ from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
 from mem0_core.stores.sql.graph.reader import edges_with_nodes
 from mem0_core.stores.sql.rows import scope_from_ids
 
-__all__ = ["find_later_end"]
-
 _MAX_MESSAGES = 1_000  # messages about the relation that rules read
 
 

@@ -17,8 +17,6 @@ from mem0_core.stores.sql.engine.steps import (
     insert_sql,
 )
 
-__all__ = ["TOMBSTONE_COLUMNS", "delete_edges", "delete_nodes", "erase_edges", "erase_evidence", "erase_graph"]
-
 _ID_COLUMNS = ("user_id", "agent_id", "run_id")
 TOMBSTONE_COLUMNS = "row, user_id, agent_id, run_id, seq"
 

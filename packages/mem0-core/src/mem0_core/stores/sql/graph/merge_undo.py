@@ -14,18 +14,6 @@ from mem0_core.errors import InputError
 from mem0_core.interfaces import MergePlan
 from mem0_core.stores.sql.rows import scope_from_ids
 
-__all__ = [
-    "MergeUndo",
-    "MovedEdge",
-    "check_no_later_merge",
-    "first_type",
-    "merge_from_row",
-    "merged_ends",
-    "relink_edges",
-    "remove_memory",
-    "split_from_target",
-]
-
 
 @dataclass(slots=True)
 class MovedEdge:

@@ -43,8 +43,6 @@ from mem0_core.stores.sql.graph.writer import GraphWriter
 from mem0_core.stores.sql.meta import read_embedding_space
 from mem0_core.stores.sql.rows import scope_from_ids, scope_ids
 
-__all__ = ["SqlMerges", "erase_from_merges", "erase_merges"]
-
 _MERGE_COLUMNS = (
     "m.row, m.id, m.user_id, m.agent_id, m.run_id, m.kind, m.name, m.score, m.reasons, m.at, m.undone, m.taken"
 )

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "HAS_DAYS",
-    "SqlGraph",
-    "edges_with_nodes",
-    "read_position",
-    "resolve_node_aliases",
-    "resolve_relationship_aliases",
-    "select_relations_by_rows",
-    "validity_condition",
-]
-
 _NODE_COLUMNS = "n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type"
 _RELATION_COLUMNS = (
     "e.row, e.user_id, e.agent_id, e.run_id, s.name, e.relationship, d.name, e.weight, e.valid_from, e.valid_to,"

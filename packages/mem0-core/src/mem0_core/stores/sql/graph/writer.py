@@ -33,9 +33,6 @@ from mem0_core.stores.sql.graph.reader import (
 )
 from mem0_core.stores.sql.rows import scope_ids
 
-__all__ = ["GraphWriter"]
-
-
 _TripletKey = tuple[bytes, str, bytes]
 
 
