@@ -76,7 +76,7 @@ class AddApi(MemoryRuntime):
         check_sizes(self._limits, parsed.messages)
         allowed, refused = filter_messages(self._policy, name_origin(parsed.messages, parse_origin(*origin)), scope)
         self._rates.record_add(scope)
-        new = yield from self._drop_stored(scope, allowed)
+        new = yield from self._drop_stored(scope, allowed, background=background)
         request = self._request(
             scope,
             at=resolve_timestamp(timestamp, parsed.messages) or (yield from self._statement_time(scope)),
@@ -92,8 +92,8 @@ class AddApi(MemoryRuntime):
         )
         if background or (allowed and not new):
             result = AddResult(results=[], relations=relation_changes_dict(()), skipped=[], usage=usage.total(0))
-            if new or not allowed:
-                result["job_id"] = yield from self._enqueue(request, max_pending)
+            if (new or not allowed) and (job := (yield from self._enqueue(request, max_pending))) is not None:
+                result["job_id"] = job
         else:
             result = yield from self._ingest(request, usage)
         result["skipped"][:0] = [*parsed.skipped, *refused]
@@ -110,9 +110,16 @@ class AddApi(MemoryRuntime):
             at = resolve_timestamp(None, allowed) or (yield from self._statement_time(scope))
             yield from do(self._store.commit, (), scope=scope, messages=allowed, at=at)
 
-    def _drop_stored(self, scope: Scope, messages: tuple[Message, ...]) -> Flow[tuple[Message, ...]]:
-        """Return the messages without those whose ids are stored already: their turn is replayed, or shared."""
+    def _drop_stored(
+        self, scope: Scope, messages: tuple[Message, ...], *, background: bool
+    ) -> Flow[tuple[Message, ...]]:
+        """Return the messages without those whose ids are stored already: their turn is replayed, or shared.
+
+        In the background the queue leaves them out, unless the job names images by the index of their message.
+        """
         if all(message.key is None for message in messages):
+            return messages
+        if background and not any(message.images for message in messages):
             return messages
         stored = yield from do(self._store.message_log.are_stored, scope, messages)
         return tuple(message for message, known in zip(messages, stored, strict=True) if not known)
@@ -184,8 +191,8 @@ class AddApi(MemoryRuntime):
         )
         return _add_many_result(done, resume_after)
 
-    def _enqueue(self, request: AddRequest, max_jobs: int | None) -> Flow[str]:
-        """Queue a request, start the workers, and return the id of the job."""
+    def _enqueue(self, request: AddRequest, max_jobs: int | None) -> Flow[str | None]:
+        """Queue a request, start the workers, and return the id of the job; None if all messages are known."""
         from mem0_core.ingest.request import to_job_options
 
         if request.dry_run:
@@ -199,6 +206,8 @@ class AddApi(MemoryRuntime):
             options=to_job_options(request),
             max_jobs=max_jobs,
         )
+        if job is None:
+            return None
         yield from do(self._background.start)
         return str(job)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mem0_core.contracts.samples import (
     ALICE,
     AT,
@@ -12,6 +14,7 @@ from mem0_core.contracts.samples import (
 from mem0_core.domain.records import (
     Message,
 )
+from mem0_core.errors import LimitError
 from mem0_core.interfaces import MemoryStore
 
 
@@ -49,3 +52,12 @@ class MessagesContract(StoreContract):
         store.jobs.enqueue(ALICE, "remember", at=AT, messages=[first, second])
         said = [[message.content for message in job.messages] for job in store.jobs.list_jobs(ALICE)]
         assert said == [["one"], ["two"]]
+
+    def test_messages_that_are_all_known_make_no_job_and_meet_no_limit(self, store: MemoryStore) -> None:
+        known = Message("user", "one", key="a")
+        store.jobs.enqueue(ALICE, "remember", at=AT, messages=[known])
+        assert store.jobs.enqueue(ALICE, "remember", at=AT, messages=[known], max_jobs=1) is None
+        with pytest.raises(LimitError):
+            store.jobs.enqueue(ALICE, "remember", at=AT, messages=[known, Message("user", "two")], max_jobs=1)
+        assert [message.content for message in store.message_log.messages(ALICE)] == ["one"]
+        assert len(store.jobs.list_jobs(ALICE)) == 1

@@ -81,8 +81,13 @@ class JobQueue(Protocol):
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
         error: str | None = None,
-    ) -> int:
-        """Store the messages and a job in one transaction. Returns the number of the job.
+    ) -> int | None:
+        """Store the messages and a job in one transaction.
+
+        Messages with a key that the scope has already are left out: another agent of the same turn, or an earlier call,
+        has enqueued them. The exception is a job with images, the options of which have them by index.
+
+        Returns the number of the job; None if all its messages were left out, so that there is nothing to do.
 
         Args:
             error: the failure of a first attempt; the job then is a failed one, and waits for `retry`.

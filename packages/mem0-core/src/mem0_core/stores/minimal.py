@@ -632,7 +632,7 @@ class _NoJobs:
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
         error: str | None = None,
-    ) -> int:
+    ) -> int | None:
         _refuse(self._store_name, "queue")
 
     def enqueue_turns(

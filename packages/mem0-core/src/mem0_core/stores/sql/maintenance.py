@@ -346,7 +346,7 @@ class SqlMaintenance(SqlSubjects):
         # A conflict would use up a number: a repeated call would number its messages differently.
         new = {digest: message for digest, message in messages if digest not in rows}
         inserted = yield from insert_unique_messages(self._dialect, list(new.items()), scope, "")
-        rows |= dict(zip(new, inserted, strict=True))
+        rows |= {digest: row for digest, (row, _) in zip(new, inserted, strict=True)}
         return [rows[digest] for digest, _ in messages]
 
     # --- export ------------------------------------------------------------------------------------------------------

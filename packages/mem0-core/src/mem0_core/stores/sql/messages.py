@@ -66,8 +66,14 @@ class SqlMessageLog(StepMethods):
 
     @read_method
     def are_stored(self, scope: Scope, messages: Sequence[Message]) -> Steps[list[bool]]:
+        if all(message.key is None for message in messages):
+            return [False] * len(messages)
         yield from self._dialect.set_scope(scope)
-        return (yield from are_messages_stored(self._dialect, messages, scope))
+        digests = message_digests(messages, scope, self._dialect.to_json)
+        keyed = [message.key is not None for message in messages]
+        wanted = [digest for has_key, digest in zip(keyed, digests, strict=True) if has_key]
+        stored = yield from find_message_rows(self._dialect, wanted, scope)
+        return [has_key and digest in stored for has_key, digest in zip(keyed, digests, strict=True)]
 
     @read_method
     def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Steps[Summary | None]:
@@ -104,20 +110,31 @@ def message_from_row(row: Sequence[Any], dialect: Dialect) -> Message:
 # --- steps of a write transaction that holds the scope's partition -------------------------------------------------
 
 
-def insert_messages(dialect: Dialect, messages: Sequence[Message], scope: Scope, at: str) -> Steps[list[int]]:
-    """Store the messages of one add and return their rows. Messages that are stored already keep theirs."""
+def insert_messages(
+    dialect: Dialect, messages: Sequence[Message], scope: Scope, at: str, *, skips_repeated: bool = False
+) -> Steps[list[int]]:
+    """Store the messages of one add and return their rows. Messages that are stored already keep theirs.
+
+    Args:
+        skips_repeated: leave out the rows of messages with a key that were stored before.
+    """
     if not messages:
         return []
     digests = message_digests(messages, scope, dialect.to_json)
     new = [(digest, message) for message, digest in zip(messages, digests, strict=True) if message.row is None]
     rows = iter((yield from insert_unique_messages(dialect, new, scope, at)))
-    return [message.row if message.row is not None else next(rows) for message in messages]
+    stored = [(message.row, False) if message.row is not None else next(rows) for message in messages]
+    return [
+        row
+        for message, (row, is_new) in zip(messages, stored, strict=True)
+        if is_new or message.key is None or not skips_repeated
+    ]
 
 
 def insert_unique_messages(
     dialect: Dialect, messages: Sequence[tuple[bytes, Message]], scope: Scope, at: str
-) -> Steps[list[int]]:
-    """Store messages whose digests are not stored yet, and return the rows of all."""
+) -> Steps[list[tuple[int, bool]]]:
+    """Store messages whose digests are not stored yet; return the row of each, and True if it was stored now."""
     if not messages:
         return []
     columns = f"{dialect.exact}user_id, agent_id, run_id, {_WRITTEN_COLUMNS}"
@@ -137,20 +154,9 @@ def insert_unique_messages(
             for digest, message in messages
         )
     )
-    rows = {digest: done.rows[0][0] for (digest, _), done in zip(messages, inserted, strict=True) if done.rows}
-    rows |= yield from find_message_rows(dialect, [digest for digest, _ in messages if digest not in rows], scope)
-    return [rows[digest] for digest, _ in messages]
-
-
-def are_messages_stored(dialect: Dialect, messages: Sequence[Message], scope: Scope) -> Steps[list[bool]]:
-    """Return for each message with a key whether the scope has it; False for the others."""
-    if all(message.key is None for message in messages):
-        return [False] * len(messages)
-    digests = message_digests(messages, scope, dialect.to_json)
-    keyed = [message.key is not None for message in messages]
-    wanted = [digest for has_key, digest in zip(keyed, digests, strict=True) if has_key]
-    stored = yield from find_message_rows(dialect, wanted, scope)
-    return [has_key and digest in stored for has_key, digest in zip(keyed, digests, strict=True)]
+    new = {digest: done.rows[0][0] for (digest, _), done in zip(messages, inserted, strict=True) if done.rows}
+    known = yield from find_message_rows(dialect, [digest for digest, _ in messages if digest not in new], scope)
+    return [(new[digest], True) if digest in new else (known[digest], False) for digest, _ in messages]
 
 
 def find_message_rows(dialect: Dialect, digests: Sequence[bytes], scope: Scope) -> Steps[dict[bytes, int]]:

@@ -24,7 +24,7 @@ from mem0_core.stores.sql.engine.steps import (
     read_method,
     write_method,
 )
-from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, are_messages_stored, insert_messages, message_from_row
+from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
 from mem0_core.stores.sql.meta import save_import_checkpoint
 from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit, partition_key, scope_from_ids, scope_ids
 
@@ -64,15 +64,19 @@ class SqlJobQueue(StepMethods):
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
         error: str | None = None,
-    ) -> Steps[int]:
+    ) -> Steps[int | None]:
         yield from self._dialect.lock_scope(scope)
-        if max_jobs is not None:
-            where, values = self._dialect.in_scope(scope)
-            sql = f"SELECT count(*) FROM (SELECT 1 FROM jobs WHERE {where} LIMIT ?) AS counted"
-            [(waiting,)] = yield from fetch_rows(sql, (*values, max_jobs))
-            check_queue_limit(waiting, max_jobs, scope)
         return (
-            yield from enqueue_job(self._dialect, scope, kind, at=at, messages=messages, options=options, error=error)
+            yield from enqueue_job(
+                self._dialect,
+                scope,
+                kind,
+                at=at,
+                messages=messages,
+                options=options,
+                max_jobs=max_jobs,
+                error=error,
+            )
         )
 
     @write_method
@@ -88,7 +92,7 @@ class SqlJobQueue(StepMethods):
                 self._dialect, scope, "remember", at=turn.timestamp, messages=turn.messages, options=turn.options
             )
             rows.append(row)
-        return rows
+        return [row for row in rows if row is not None]
 
     # --- leases ------------------------------------------------------------------------------------------------------
 
@@ -251,18 +255,25 @@ def enqueue_job(
     at: str,
     messages: Sequence[Message] = (),
     options: Mapping[str, Any] | None = None,
+    max_jobs: int | None = None,
     error: str | None = None,
-) -> Steps[int]:
-    """Queue a job and return its row. A scope has one waiting summary job at most.
-
-    Args:
-        error: the failure of a first attempt, for a job that waits for `SqlJobQueue.retry`.
-    """
+) -> Steps[int | None]:
+    """Queue a job and return its row; see `JobQueue.enqueue`. A scope has one waiting summary job at most."""
     if kind == "summary":
         where, values = dialect.in_exact_scope(scope)
         sql = f"SELECT row FROM jobs WHERE {where} AND kind = 'summary' AND state = 'waiting' LIMIT 1"
         if found := (yield from fetch_rows(sql, values)):
             return int(found[0][0])
+    # The options of the job have images by index, so that it keeps all its messages then.
+    has_images = any(message.images for message in messages)
+    stored = yield from insert_messages(dialect, messages, scope, at, skips_repeated=not has_images)
+    if messages and not stored and error is None:
+        return None
+    if max_jobs is not None:
+        where, values = dialect.in_scope(scope)
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM jobs WHERE {where} LIMIT ?) AS counted"
+        [(waiting,)] = yield from fetch_rows(sql, (*values, max_jobs))
+        check_queue_limit(waiting, max_jobs, scope)
     columns = f"{dialect.exact or 'part, '}kind, user_id, agent_id, run_id, options, at, state, attempts, error"
     outcome = ("waiting", 0, None) if error is None else ("failed", 1, error)
     part = dialect.exact_values(scope) or (partition_key(scope),)  # in SQLite only jobs have one
@@ -270,10 +281,6 @@ def enqueue_job(
         insert_sql("jobs", columns, "RETURNING row"),
         (*part, kind, *scope_ids(scope), dialect.to_json(add_trace_context(options)), at, *outcome),
     )
-    if not any(message.images for message in messages):  # the options of the job have images by index
-        repeated = yield from are_messages_stored(dialect, messages, scope)  # by another agent of the same turn
-        messages = [message for message, known in zip(messages, repeated, strict=True) if not known]
-    stored = yield from insert_messages(dialect, messages, scope, at)
     yield from execute_many(
         insert_sql("job_messages", f"{dialect.part}job, place, message"),
         [(*dialect.part_values(scope), row, index, message) for index, message in enumerate(stored)],
