@@ -69,7 +69,7 @@ from mem0_core.llm._json_replies import read_json
 from mem0_core.llm.graph_replies import read_entities, read_fused, read_outdated, read_refined, read_relations
 from mem0_core.llm.replies import read_citations, read_facts, read_operations, read_scores, read_summary
 from mem0_core.llm.tokens import estimate_tokens
-from mem0_core.llm.triplet_lines import format_in_third_person, read_triplets
+from mem0_core.llm.triplet_lines import read_triplets, to_third_person
 from mem0_core.recall._ranking import bm25
 from mem0_core.recall._timeline import has_value, is_same_value
 from mem0_core.recall.rerank import compute_lexical_scores
@@ -206,7 +206,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "parse_messages": parse_messages,
     "strip_recalled": strip_recalled,
     "format_transcript": lambda text: format_transcript([Message("user", f"{text} ", name=f"{text} ")]),
-    "format_in_third_person": lambda text: format_in_third_person([Message("user", f"{text} ")], "Ann"),
+    "to_third_person": lambda text: to_third_person([Message("user", f"{text} ")], "Ann"),
     "encode_data": encode_data,
     "estimate_tokens": estimate_tokens,
     "read_facts": lambda text: read_facts(_reply(text)),

@@ -36,7 +36,7 @@ from mem0_core.llm.prompts import (
     summary_line,
     summary_messages,
 )
-from mem0_core.llm.triplet_lines import format_in_third_person
+from mem0_core.llm.triplet_lines import to_third_person
 from mem0_core.testing import ScriptedChat
 from tests.forgeries import find_breaks, forgeries, request_text
 from tests.support import MODES, MemoryDriver, Mode, open_memory
@@ -92,7 +92,7 @@ PROMPTS: dict[str, Build] = {
     "relations": lambda text: ask(relations_messages, text, [Entity(text, "person")], self_name=text),
     "outdated": lambda text: ask(outdated_messages, talk(text), triplets(text), triplets(text), self_name=text),
     "refined": lambda text: ask(refined_messages, talk(text), triplets(text), triplets(text), self_name=text),
-    "triplets": lambda text: ask(triplets_messages, format_in_third_person([Message("user", text)], text)),
+    "triplets": lambda text: ask(triplets_messages, format_transcript(to_third_person([Message("user", text)], text))),
     "fused": lambda text: ask(
         fused_messages,
         talk(text),

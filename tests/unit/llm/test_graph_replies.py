@@ -11,22 +11,18 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from mem0_core.domain.records import Entity, Event, Operation, Triplet
 from mem0_core.flow import run
 from mem0_core.interfaces import Reply, ToolCall
 from mem0_core.llm.ask import ask_with_repair
 from mem0_core.llm.graph_replies import (
-    EntitiesReply,
     Fused,
     FusedItem,
     FusedReply,
     Outdated,
-    OutdatedReply,
-    RefinedReply,
     Refinement,
-    RelationsReply,
     entity_name_key,
     fused_key,
     read_entities,
@@ -402,23 +398,13 @@ def test_a_contested_refinement_gives_way_to_the_repaired_one() -> None:
     assert merge(first, again, refinement_key) == Reading((Refinement(MIT, "works_as_dean_at"),), (), again.raw)
 
 
-@pytest.mark.parametrize(
-    ("schema", "proper"),
-    [
-        (EntitiesReply, {"entities": [{"entity": "Ann", "entity_type": "person"}]}),
-        (RelationsReply, {"entities": [GONE]}),
-        (OutdatedReply, {"deletions": [GONE]}),
-        (RefinedReply, {"updates": [FINER]}),
-        (FusedReply, WHOLE),
-    ],
-)
-def test_schemas_describe_the_agreed_forms(schema: type[BaseModel], proper: dict[str, Any]) -> None:
-    schema.model_validate(proper)
+def test_the_schema_describes_the_agreed_form() -> None:
+    FusedReply.model_validate(WHOLE)
     with pytest.raises(ValidationError):
-        schema.model_validate({**proper, "more": 1})
+        FusedReply.model_validate({**WHOLE, "more": 1})
     with pytest.raises(ValidationError):
-        schema.model_validate({})
-    described = schema.model_json_schema()
+        FusedReply.model_validate({})
+    described = FusedReply.model_json_schema()
     for each in [described, *described["$defs"].values()]:
         assert each["additionalProperties"] is False
         assert set(each["properties"]) - set(each["required"]) <= {"old_memory"}

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from mem0_core import ReplyError
 from mem0_core.domain.records import Message, Triplet
 from mem0_core.interfaces import Reply, ToolCall
+from mem0_core.language.messages import format_transcript
 from mem0_core.llm.graph_prompts import triplets_messages
 from mem0_core.llm.prompts import Context
-from mem0_core.llm.triplet_lines import format_in_third_person, read_triplets
+from mem0_core.llm.triplet_lines import read_triplets, to_third_person
 from tests.graph_model import GraphModel, fact_replies, graph_model_of, set_replies
 from tests.support import MODES, MemoryDriver, open_memory
 
@@ -137,12 +138,12 @@ def test_any_reply_is_read_or_told_of(reply: str) -> None:
     ],
 )
 def test_pronouns_become_the_speaker(said: str, given: str) -> None:
-    assert format_in_third_person([Message("user", said)], "maya") == f"user: {given}"
+    assert format_transcript(to_third_person([Message("user", said)], "maya")) == f"user: {given}"
 
 
 def test_each_speaker_is_called_by_their_own_name() -> None:
     messages = [Message("user", "I paint", name="Tom"), Message("assistant", "I see"), Message("system", "I rule")]
-    assert format_in_third_person(messages, "maya") == "user (Tom): Tom paint\nassistant: I see"
+    assert format_transcript(to_third_person(messages, "maya")) == "user (Tom): Tom paint\nassistant: I see"
 
 
 def test_the_prompt_names_no_relations_and_is_one_of_its_own() -> None:

@@ -60,7 +60,7 @@ def triplets_messages(text: str, *, custom: str | None = None, context: Context 
     """Ask for all relations of a text at once, one per line, in upper case: ``{"text"}``.
 
     Args:
-        text: as `triplet_lines.format_in_third_person` writes it, so that "I" has a name.
+        text: the transcript of `triplet_lines.to_third_person`, so that "I" has a name.
         custom, context: as in `relations_messages`.
     """
     return _request(

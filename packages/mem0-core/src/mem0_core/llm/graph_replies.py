@@ -67,30 +67,6 @@ class RefinedIdReply(StrictModel):
     relationship: str
 
 
-class EntitiesReply(StrictModel):
-    """All entities of a text."""
-
-    entities: list[EntityReply]
-
-
-class RelationsReply(StrictModel):
-    """All relations between the entities."""
-
-    entities: list[RelationReply]
-
-
-class OutdatedReply(StrictModel):
-    """The existing relations that no longer hold; an empty list if all do."""
-
-    deletions: list[RelationReply]
-
-
-class RefinedReply(StrictModel):
-    """Existing relations with their more specific relationship; an empty list if there are none."""
-
-    updates: list[RelationReply]
-
-
 class FusedReply(StrictModel):
     """Everything a conversation changes."""
 

@@ -1,6 +1,6 @@
 """Relations as lines, ``SOURCE - RELATION - DESTINATION`` in upper case.
 
-`format_in_third_person` writes the transcript for the model, with the speaker's name in place of "I", "me" and "my":
+`to_third_person` prepares the transcript for the model, with the speaker's name in place of "I", "me" and "my":
 models that write in upper case lose track of the speaker. `read_triplets` reads the answer and restores the spelling.
 """
 
@@ -13,7 +13,7 @@ from mem0_core.domain.bounds import MAX_SPELLINGS
 from mem0_core.domain.mention_index import words_of
 from mem0_core.domain.records import Message, Triplet, entity_key
 from mem0_core.interfaces import Reply
-from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
+from mem0_core.language.messages import SPEAKER_ROLES
 from mem0_core.llm._json_replies import EMPTY, WHOLE_REPLY, Problem, Reading, problem_with
 from mem0_core.llm.graph_replies import build_triplet, read_relations, triplet_key
 
@@ -164,11 +164,6 @@ _SELF = re.compile(
 _NUMBERED = re.compile(r"[A-Z]\w+ [A-Z]\w+ $")  # before the number: World War I
 _MAX_NAME_CHARS = 80
 _QUOTED = re.compile(r"(\"[^\"\n]*\"|\u201c[^\u201c\u201d\n]*\u201d)")
-
-
-def format_in_third_person(messages: Sequence[Message], self_name: str) -> str:
-    """Write a transcript in which users' I, me and my are replaced by their name; quotations stay unchanged."""
-    return format_transcript(to_third_person(messages, self_name))
 
 
 def to_third_person(messages: Sequence[Message], self_name: str) -> list[Message]:
