@@ -389,7 +389,7 @@ def test_dimensions_are_asked_for_where_that_is_meant(server: OpenAIServer) -> N
 
 
 def test_vectors_of_another_length_than_declared(server: OpenAIServer, mode: str) -> None:
-    with pytest.raises(ConfigError, match=r"embedding_dims is 768, but .* have 8"):
+    with pytest.raises(ConfigError, match="8 dimensions, not the 768"):
         embed(OpenAIEmbedder("e", base_url=server.base_url, embedding_dims=768), mode, ["a"])
     with pytest.raises(ModelError, match="8 dimensions, not the 1536"):
         embed(OpenAIEmbedder("text-embedding-3-small", base_url=server.base_url), mode, ["a"])

@@ -27,7 +27,7 @@ from mem0_core.domain.records import Usage
 from mem0_core.domain.suggestions import check_instance
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
-from mem0_core.providers.adapters import arrange_scores, to_unit_vectors
+from mem0_core.providers.adapters import MeasuredEmbedder, arrange_scores
 from mem0_core.providers.prompted_tools import add_tool_prompt, arguments_as_text, read_prompted_calls
 from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
@@ -246,7 +246,7 @@ def _read_usage(message: AIMessage) -> Usage | None:
 # --- embeddings ---------------------------------------------------------------------------------------------------
 
 
-class LangChainEmbedder:
+class LangChainEmbedder(MeasuredEmbedder):
     """LangChain embeddings as an embedder. Thread safety is that of the wrapped object.
 
     Args:
@@ -263,9 +263,8 @@ class LangChainEmbedder:
         self.embeddings = embeddings
         inner = getattr(embeddings, "underlying_embeddings", embeddings)  # a cache has its model's space
         self._name = name or _find_model_name(inner) or type(inner).__name__
-        dims_declared = dims or getattr(inner, "dimensions", None)
-        self._declared_dims: int | None = dims_declared if isinstance(dims_declared, int) else None
-        self._dims = self._declared_dims
+        declared = dims or getattr(inner, "dimensions", None)
+        super().__init__(declared if isinstance(declared, int) else None)
 
     def __repr__(self) -> str:
         return f"LangChainEmbedder({type(self.embeddings).__name__}, name={self._name!r})"
@@ -273,14 +272,6 @@ class LangChainEmbedder:
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def dims(self) -> int:
-        """Length of the vectors. Raises ModelError if the model has to be called and fails."""
-        if self._dims is None:
-            self.embed(["dimensions"])
-        assert self._dims is not None
-        return self._dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in order: (n, dims) float32, rows of L2 norm 1.
@@ -310,12 +301,7 @@ class LangChainEmbedder:
                 rows = yield from do(self.embeddings.embed_documents, wanted)
         except Exception as error:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-        dims_declared = self._declared_dims is not None
-        vectors = to_unit_vectors(
-            rows, count=len(wanted), dims=self._dims, dims_declared=dims_declared, model_label=self
-        )
-        self._dims = vectors.shape[1]
-        return vectors[: len(texts)]
+        return self._to_unit_vectors(rows, len(wanted))[: len(texts)]
 
 
 def _find_model_name(model: Any) -> str | None:

@@ -36,7 +36,7 @@ from mem0_core.domain.records import Usage
 from mem0_core.domain.suggestions import check_instance
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Reply, Tool, ToolCall
-from mem0_core.providers.adapters import arrange_scores, is_unsupported_request, to_unit_vectors
+from mem0_core.providers.adapters import MeasuredEmbedder, arrange_scores, is_unsupported_request
 from mem0_core.providers.prompted_tools import add_tool_prompt, arguments_as_text, read_prompted_calls
 from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
@@ -306,7 +306,7 @@ def _get_value(counted: Any, key: str) -> Any:
 # --- embeddings ---------------------------------------------------------------------------------------------------
 
 
-class LlamaIndexEmbedder:
+class LlamaIndexEmbedder(MeasuredEmbedder):
     """A LlamaIndex embedding model as an embedder. Thread safety is that of the wrapped object.
 
     It has no async version and is called in a thread on an event loop: most LlamaIndex embeddings compute synchronously
@@ -320,11 +320,10 @@ class LlamaIndexEmbedder:
 
     def __init__(self, model: BaseEmbedding, *, name: str | None = None, dims: int | None = None) -> None:
         check_instance(model, BaseEmbedding, "model", "OpenAIEmbedding(model=...); a name goes to Memory(embedder=...)")
+        super().__init__(dims)
         self.model = model
         named = model.model_name if model.model_name != "unknown" else None
         self._name = name or named or type(model).__name__
-        self._declared = dims is not None
-        self._dims = dims
 
     def __repr__(self) -> str:
         return f"LlamaIndexEmbedder({type(self.model).__name__}, name={self._name!r})"
@@ -332,14 +331,6 @@ class LlamaIndexEmbedder:
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def dims(self) -> int:
-        """Length of the vectors. Raises ModelError if the model has to be called and fails."""
-        if self._dims is None:
-            self.embed(["dimensions"])
-        assert self._dims is not None
-        return self._dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in order: (n, dims) float32, rows of L2 norm 1.
@@ -358,11 +349,7 @@ class LlamaIndexEmbedder:
             )
         except Exception as error:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-        vectors = to_unit_vectors(
-            rows, count=len(texts), dims=self._dims, dims_declared=self._declared, model_label=self
-        )
-        self._dims = vectors.shape[1]
-        return vectors
+        return self._to_unit_vectors(rows, len(texts))
 
 
 # --- rerankers ----------------------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
-"""Helpers of the framework adapters: check embeddings and scores, and recognize refused requests."""
+"""Checks of the embeddings and scores of other libraries' models, and recognition of refused requests."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,37 +24,56 @@ def is_unsupported_request(error: Exception) -> bool:
     return (status or getattr(error, "code", None)) in REFUSAL_STATUS_CODES or isinstance(error, NotImplementedError)
 
 
-def to_unit_vectors(
-    rows: Sequence[Sequence[float]] | Any, *, count: int, dims: int | None, dims_declared: bool, model_label: object
-) -> NDArray[np.float32]:
-    """Convert embeddings to (count, dims) float32 with rows of L2 norm 1.
+class MeasuredEmbedder(ABC):
+    """Base of embedders that learn the length of their vectors from the first ones.
 
     Args:
-        rows: the vectors as lists of numbers.
-        count: the number of embedded texts.
-        dims: the expected length; None if unknown.
-        dims_declared: True if the configuration gave `dims`; False if an earlier answer did.
-        model_label: the model's name for errors.
-
-    Raises:
-        ModelError: the vectors are unusable.
-        ConfigError: their length differs from the declared one.
+        dims: the configured length; None if the first vectors decide it.
     """
-    try:
-        vectors = np.array(rows, np.float32)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{model_label!r} gave embeddings that are not lists of numbers of one length") from error
-    if vectors.ndim != 2 or len(vectors) != count:
-        raise ModelError(f"{model_label!r} gave embeddings of shape {vectors.shape} for {count} texts")
-    if dims is not None and vectors.shape[1] != dims:
-        raise (ConfigError if dims_declared else ModelError)(
-            f"the vectors of {model_label!r} have {vectors.shape[1]} dimensions, not the {dims} expected"
-        )
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not np.isfinite(norms).all() or not norms.all():
-        raise ModelError(f"{model_label!r} gave a vector that is zero or not finite")
-    unit: NDArray[np.float32] = vectors / norms
-    return unit
+
+    def __init__(self, dims: int | None) -> None:
+        self._declared_dims = self._dims = dims
+
+    @property
+    def dims(self) -> int:
+        """Length of the vectors. Raises ModelError if the model has to be called and fails."""
+        if self._dims is None:
+            self.embed(["dimensions"])
+        assert self._dims is not None
+        return self._dims
+
+    @abstractmethod
+    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
+        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1."""
+
+    @property
+    def _label(self) -> str:
+        """Name of the model for errors."""
+        return repr(self)
+
+    def _to_unit_vectors(self, rows: Sequence[Sequence[float]] | Any, count: int) -> NDArray[np.float32]:
+        """Convert embeddings of `count` texts to (count, dims) float32 with rows of L2 norm 1.
+
+        Raises:
+            ModelError: the vectors are unusable.
+            ConfigError: their length differs from the configured one.
+        """
+        try:
+            vectors = np.array(rows, np.float32)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"{self._label} gave embeddings that are not lists of numbers of one length") from error
+        if vectors.ndim != 2 or len(vectors) != count:
+            raise ModelError(f"{self._label} gave embeddings of shape {vectors.shape} for {count} texts")
+        if self._dims not in (None, vectors.shape[1]):
+            raise (ModelError if self._declared_dims is None else ConfigError)(
+                f"the vectors of {self._label} have {vectors.shape[1]} dimensions, not the {self._dims} expected"
+            )
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(norms).all() or not norms.all():
+            raise ModelError(f"{self._label} gave a vector that is zero or not finite")
+        self._dims = vectors.shape[1]
+        vectors /= norms
+        return vectors
 
 
 def normalize_scores(scores: Sequence[float], *, logits: bool | None) -> tuple[list[float], bool | None]:

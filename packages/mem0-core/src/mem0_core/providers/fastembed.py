@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import MissingExtraError, ModelError
-from mem0_core.providers.adapters import to_unit_vectors
+from mem0_core.providers.adapters import MeasuredEmbedder
 
 
-class FastEmbedEmbedder:
+class FastEmbedEmbedder(MeasuredEmbedder):
     """Embeds text with fastembed. Safe to share between threads: one call runs at a time.
 
     Args:
@@ -39,27 +39,18 @@ class FastEmbedEmbedder:
         threads: int | None = None,
         batch_size: int = 32,
     ) -> None:
+        super().__init__(embedding_dims)
         self.name = model
         self._options: dict[str, Any] = {
             "cache_dir": None if cache_dir is None else str(cache_dir),
             "threads": threads,
         }
-        self._declared_dims = embedding_dims
-        self._dims = embedding_dims
         self._batch_size = batch_size
         self._lock = threading.Lock()
         self._model: Any = None
 
     def __repr__(self) -> str:
         return f"FastEmbedEmbedder({self.name!r})"
-
-    @property
-    def dims(self) -> int:
-        """The length of the vectors; loads the model unless `embedding_dims` was given."""
-        if self._dims is None:
-            self.embed(["dimensions"])
-        assert self._dims is not None
-        return self._dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. The first call loads the model."""
@@ -73,15 +64,7 @@ class FastEmbedEmbedder:
                 rows = [list(map(float, row)) for row in encode(list(texts), **options)]
             except Exception as error:  # onnxruntime and the tokenizers raise various errors
                 raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-            vectors = to_unit_vectors(
-                rows,
-                count=len(texts),
-                dims=self._dims,
-                dims_declared=self._declared_dims is not None,
-                model_label=self,
-            )
-            self._dims = vectors.shape[1]
-            return vectors
+            return self._to_unit_vectors(rows, len(texts))
 
     def _load(self) -> Any:
         if self._model is None:

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from mem0_core.domain.records import Usage
 from mem0_core.domain.secrets import find_secrets, redact, redact_url
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
-from mem0_core.flow import Flow, do
+from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.llm.tokens import make_token_counter
+from mem0_core.providers.adapters import MeasuredEmbedder
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
 from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
@@ -215,7 +216,7 @@ def _read_usage(completion: Any) -> Usage | None:
     return Usage(input_tokens=usage.prompt_tokens or 0, output_tokens=usage.completion_tokens or 0)
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(MeasuredEmbedder):
     """An embedding model on an OpenAI-compatible server. Safe to share between threads and event loops.
 
     Args:
@@ -248,9 +249,9 @@ class OpenAIEmbedder:
             raise ConfigError(f"embedding_dims must be at least 1, not {embedding_dims}")
         if send_dimensions and embedding_dims is None:
             raise ConfigError("send_dimensions needs embedding_dims")
+        super().__init__(embedding_dims)
         self.model = model
         self._server = _Server(api_key, base_url, openai_base_url, timeout, max_retries)
-        self._declared_dims = embedding_dims
         self._dims = embedding_dims or KNOWN_DIMS.get(model)
         self._max_bytes = max_input_bytes
         if send_dimensions is None:
@@ -264,18 +265,6 @@ class OpenAIEmbedder:
     def name(self) -> str:
         return self.model
 
-    @property
-    def dims(self) -> int:
-        """The length of the vectors.
-
-        Raises:
-            ModelError: the server must be asked and does not answer.
-        """
-        if self._dims is None:
-            self.embed(["dimensions"])
-        assert self._dims is not None
-        return self._dims
-
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` has no effect.
 
@@ -283,33 +272,28 @@ class OpenAIEmbedder:
             ModelError: the server is unreachable, or answered with an error or unusable vectors.
             ConfigError: the length of the vectors differs from `embedding_dims`.
         """
-        if not texts:
-            return np.zeros((0, self.dims), np.float32)
-        create = self._server.client.embeddings.create
-        rows = []
-        for request in self._build_requests(texts):
-            try:
-                answer = create(**request)
-            except self._server.errors as error:
-                raise self._server.build_error(error, self.model, "embed") from error
-            rows.append(self._parse_embeddings(answer, len(request["input"])))
-        return np.concatenate(rows)
+        return run(self._embed_texts(texts))
 
     async def aembed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
     ) -> NDArray[np.float32]:
         """Async variant of `embed`."""
-        if not texts:
-            return np.zeros((0, self._dims if self._dims is not None else await self._probe_dims()), np.float32)
-        create = self._server.async_client().embeddings.create
-        rows = []
-        for request in self._build_requests(texts):
+        return await arun(self._embed_texts(texts))
+
+    def _embed_texts(self, texts: Sequence[str]) -> Flow[NDArray[np.float32]]:
+        wanted = list(texts) or (["dimensions"] if self._dims is None else [])
+        rows = [np.zeros((0, self._dims or 0), np.float32)] if not wanted else []
+        for request in self._build_requests(wanted):
             try:
-                answer = await create(**request)
+                answer = yield from do(self._server.embed, request)
             except self._server.errors as error:
                 raise self._server.build_error(error, self.model, "embed") from error
             rows.append(self._parse_embeddings(answer, len(request["input"])))
-        return np.concatenate(rows)
+        return np.concatenate(rows)[: len(texts)]
+
+    @property
+    def _label(self) -> str:
+        return f"{self.model!r} at {self._server.url}"
 
     def close(self) -> None:
         """Close the connections of `embed`."""
@@ -319,46 +303,18 @@ class OpenAIEmbedder:
         """Close the connections of `aembed` in the running event loop."""
         await self._server.async_client().close()
 
-    async def _probe_dims(self) -> int:
-        return int((await self.aembed(["dimensions"])).shape[1])
-
     def _build_requests(self, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
         for batch in _batches([_truncate(text, self._max_bytes) for text in texts]):
             # The client requests base64 by default, which not every server supports.
             yield {"model": self.model, "input": batch, "encoding_format": "float", **self._options}
 
     def _parse_embeddings(self, answer: Any, count: int) -> NDArray[np.float32]:
-        where = f"{self.model!r} at {self._server.url}"
         data = getattr(answer, "data", None)
         if not data:
-            raise ModelError(f"{where} answered with no embeddings: {self._server.redact_key(str(answer))[:300]}")
-        if len(data) != count:
-            raise ModelError(f"{where} gave {len(data)} embeddings for {count} texts")
+            raise ModelError(f"{self._label} answered with no embeddings: {self._server.redact_key(str(answer))[:300]}")
         if all(isinstance(item.index, int) for item in data):
             data = sorted(data, key=lambda item: item.index)
-        try:
-            vectors = np.array([item.embedding for item in data], np.float32)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"{where} gave embeddings that are not lists of numbers of one length") from error
-        self._check_dims(vectors, where)
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(norms).all() or not norms.all():
-            raise ModelError(f"{where} gave a vector that is zero or not finite")
-        vectors /= norms
-        return vectors
-
-    def _check_dims(self, vectors: NDArray[np.float32], where: str) -> None:
-        dims = vectors.shape[1] if vectors.ndim == 2 else 0
-        if self._dims is None:
-            self._dims = dims
-        elif dims == self._dims:
-            return
-        elif self._declared_dims is not None:
-            raise ConfigError(
-                f"embedding_dims is {self._declared_dims}, but the vectors of {where} have {dims} dimensions"
-            )
-        else:
-            raise ModelError(f"the vectors of {where} have {dims} dimensions, not the {self._dims} expected")
+        return self._to_unit_vectors([item.embedding for item in data], count)
 
 
 def _truncate(text: str, max_bytes: int) -> str:
@@ -422,6 +378,14 @@ class _Server:
     async def acomplete(self, request: Mapping[str, Any]) -> Any:
         """Async variant of `complete`."""
         return await self.async_client().chat.completions.create(**request)
+
+    def embed(self, request: Mapping[str, Any]) -> Any:
+        """Send a request for embeddings."""
+        return self.client.embeddings.create(**request)
+
+    async def aembed(self, request: Mapping[str, Any]) -> Any:
+        """Async variant of `embed`."""
+        return await self.async_client().embeddings.create(**request)
 
     def async_client(self) -> AsyncOpenAI:
         """Return the client of the running event loop; connections cannot move between loops."""

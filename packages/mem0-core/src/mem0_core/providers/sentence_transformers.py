@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, find_base, name_embedding_space, read_json
+from mem0_core.providers.adapters import MeasuredEmbedder
 
 DEFAULT_MAX_TOKENS = 8192
 """Token limit of a model without one, by which texts are cut before tokenization."""
 
 
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(MeasuredEmbedder):
     """Embeds text with sentence-transformers. Safe to share between threads: one call runs at a time.
 
     Args:
@@ -53,10 +54,10 @@ class SentenceTransformerEmbedder:
         batch_size: int = 32,
         model_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
+        super().__init__(embedding_dims)
         self._source = os.fspath(model)
         self._device = device
         self._prompts: dict[str, str | None] = {"query": query_prompt, "document": document_prompt}
-        self._dims = embedding_dims
         self._batch_size = batch_size
         self._model_kwargs = dict(model_kwargs or {})
         self._lock = threading.RLock()
@@ -86,14 +87,6 @@ class SentenceTransformerEmbedder:
                 if prompt := prompts.get("document") if given is None else given:  # it changes every vector
                     self._name += f"-{hashlib.sha256(prompt.encode()).hexdigest()[:8]}"
             return self._name
-
-    @property
-    def dims(self) -> int:
-        """The length of the vectors; loads the model unless `embedding_dims` was given."""
-        if self._dims is None:
-            self._encode(["dimensions"], prompt=None)
-        assert self._dims is not None
-        return self._dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. The first call loads the model."""
