@@ -45,26 +45,31 @@ class KnownFields(BaseModel):
         check_options({name: getattr(self, name) for name in values if name in fields})
 
 
-class OwnedFields(KnownFields):
+class MemoryFields(KnownFields):
+    """Base of components with a memory."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    memory: Memory
+
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _unwrap_memory(cls, value: Any) -> Any:
+        return unwrap_memory(value)
+
+
+class OwnedFields(MemoryFields):
     """Base of components that are called with a config: a memory and its owner; see `mem0_langchain.scope`.
 
     Raises:
         ScopeError: An id is invalid, or ids exclude each other.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    memory: Memory
     user_id: str | None = None
     agent_id: str | None = None
     run_id: str | None = None
     scope: Scope | None = None
     thread_as_run: bool = False
-
-    @field_validator("memory", mode="before")
-    @classmethod
-    def _unwrap_memory(cls, value: Any) -> Any:
-        return unwrap_memory(value)
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)

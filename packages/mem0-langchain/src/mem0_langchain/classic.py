@@ -6,19 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from pydantic import Field, field_validator
+from pydantic import Field
 
 try:
     from langchain_classic.base_memory import BaseMemory
 except ImportError as error:
     raise ImportError("langchain-classic is not installed: pip install 'mem0-langchain[classic]'") from error
 
-from mem0_core import ContextDict, InputError, Memory, Scope
+from mem0_core import ContextDict, InputError, Scope
 from mem0_core._system.boundary import convert_errors_of
-from mem0_core.api.options import unwrap_memory
 from mem0_core.language.prompt_data import quote_text
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain._fields import KnownFields
+from mem0_langchain._fields import MemoryFields
 from mem0_langchain.convert import read_messages
 from mem0_langchain.history import stamp_messages, to_langchain_messages
 from mem0_langchain.runs import to_ids
@@ -27,7 +26,7 @@ __all__ = ["Mem0Memory"]
 
 
 @convert_errors_of("load_memory_variables", "aload_memory_variables", "save_context", "asave_context")
-class Mem0Memory(KnownFields, BaseMemory):
+class Mem0Memory(MemoryFields, BaseMemory):
     """Drop-in replacement for `ConversationBufferMemory` that adds long-term memories to the recent messages.
 
     >>> ConversationChain(llm=model, memory=Mem0Memory(memory=Memory(), user_id="maya"))
@@ -52,7 +51,6 @@ class Mem0Memory(KnownFields, BaseMemory):
         infer, keep, background: as for `mem0_langchain.Mem0ChatMessageHistory`.
     """
 
-    memory: Memory
     user_id: str | None = None
     agent_id: str | None = None
     run_id: str | None = None
@@ -71,11 +69,6 @@ class Mem0Memory(KnownFields, BaseMemory):
     infer: bool = True
     keep: Literal["all", "statements"] = "statements"
     background: bool = True
-
-    @field_validator("memory", mode="before")
-    @classmethod
-    def _unwrap_memory(cls, value: Any) -> Any:
-        return unwrap_memory(value)
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)

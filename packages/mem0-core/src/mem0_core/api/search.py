@@ -181,7 +181,7 @@ class SearchApi(MemoryRuntime):
             as_of=time,
             min_trust=parse_trust(min_trust, "min_trust"),
         )
-        return _context_dict(context, citations)
+        return show_context(context_dict(context, citations))
 
     def _token_counter(self) -> Flow[Callable[[str], int]]:
         """Return the chat model's token counter, with its vocabulary loaded; without one, an estimate."""
@@ -331,7 +331,8 @@ def prompt_format(max_tokens: int, count: Callable[[str], int], introduction: st
     return PromptFormat(max_tokens, count, _context_line, introduction, citations)
 
 
-def _context_dict(context: PackedContext, citations: bool) -> ContextDict:
+def context_dict(context: PackedContext, citations: bool) -> ContextDict:
+    """Return a context as `Memory.context` does."""
     result = ContextDict(
         text=context.text,
         summary=context.summary,
@@ -342,4 +343,4 @@ def _context_dict(context: PackedContext, citations: bool) -> ContextDict:
     )
     if citations:
         result["citations"] = context.citations
-    return show_context(result)
+    return result

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 from mem0_core._system.records import dataclass
 from mem0_core.api._arguments import (
@@ -21,10 +21,10 @@ from mem0_core.api._arguments import (
     validate_id,
     validate_limit,
 )
-from mem0_core.api._results import answer_dict, hit_dict, message_dict, missing_dict, relation_dict
+from mem0_core.api._results import answer_dict, hit_dict, missing_dict, relation_dict
 from mem0_core.api.add import AddApi
 from mem0_core.api.admin import AdminApi
-from mem0_core.api.search import SearchApi, prompt_format
+from mem0_core.api.search import SearchApi, context_dict, prompt_format
 from mem0_core.api.update import UpdateApi
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.feed import ChangeDict, ChangesDict
@@ -41,7 +41,6 @@ from mem0_core.domain.records import (
     Message,
     Messages,
     MissingDict,
-    RelationDict,
     Scope,
     SearchResult,
     new_id,
@@ -75,6 +74,11 @@ if TYPE_CHECKING:
     from mem0_core.recall.context import ContextCandidates, PackedContext
     from mem0_core.recall.explain import SearchDiagnosis
     from mem0_core.recall.search import Search, SearchRequest
+
+T = TypeVar("T")
+
+Places: TypeAlias = tuple[Sequence[str] | None, bool, str | None, str | None]
+"""The arguments spaces, own, agent_id and run_id of a call."""
 
 _REASON = "space deleted"
 
@@ -377,10 +381,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         user_id: str,
         query: str,
         *,
-        spaces: Sequence[str] | None,
-        own: bool,
-        agent_id: str | None,
-        run_id: str | None,
+        places: Places,
         limit: int,
         explain: bool,
         filters: Mapping[str, Any] | None,
@@ -391,7 +392,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         from mem0_core.recall.several import merge_hits, merge_relations, search_each, share_queries
 
         _check_filters(filters)
-        homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
+        homes = yield from self._homes(user_id, *places)
         ports = share_queries((yield from self._ports()))
         ids: ScopeIds = (user_id, None, None)  # all places share one request, and so what is parsed of the query
         request = self._parse_search(query, ids=ids, limit=limit, top_k=None, filters=filters, **options)
@@ -404,7 +405,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         relations = merge_relations([(home, search.relations) for home, search in searches])
         result = SearchResult(
             results=[_label(hit_dict(hit, explain), home) for home, hit in hits],
-            relations=[_label_relation(relation_dict(*pair), home) for home, pair in relations],
+            relations=[_label(relation_dict(*pair), home) for home, pair in relations],
         )
         notes = dict.fromkeys(search.note for _, search in searches if search.note is not None)
         if notes and not hits:
@@ -430,10 +431,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
             found = yield from self._principal_search_flow(
                 user_id,
                 query,
-                spaces=None,
-                own=True,
-                agent_id=None,
-                run_id=None,
+                places=(None, True, None, None),
                 limit=limit,
                 explain=False,
                 filters=filters,
@@ -447,10 +445,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         user_id: str,
         question: str,
         *,
-        spaces: Sequence[str] | None,
-        own: bool,
-        agent_id: str | None,
-        run_id: str | None,
+        places: Places,
         filters: Mapping[str, Any] | None,
         **options: Any,
     ) -> Flow[AnswerDict]:
@@ -459,7 +454,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         from mem0_core.recall.several import search_each, share_queries
 
         _check_filters(filters)
-        homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
+        homes = yield from self._homes(user_id, *places)
         ports = share_queries((yield from self._ports()))
         ids: ScopeIds = (user_id, None, None)
         request = self._parse_search(question, ids=ids, limit=10, top_k=None, filters=filters, **options)
@@ -477,7 +472,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
             result["nearest"] = _label(result["nearest"], home)
         if "path" in result:
             for step in result["path"]["steps"]:
-                _label_relation(step, home)
+                _label(step, home)
         result["space"] = home.space
         return result
 
@@ -486,10 +481,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         user_id: str,
         query: Messages | None,
         *,
-        spaces: Sequence[str] | None,
-        own: bool,
-        agent_id: str | None,
-        run_id: str | None,
+        places: Places,
         max_tokens: int,
         limit: int,
         recent: int | None,
@@ -506,7 +498,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
 
         _check_filters(filters)
         validate_count(max_tokens, "max_tokens", example=2000)
-        homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
+        homes = yield from self._homes(user_id, *places)
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         text, request = extract_query_text(query), None
         if text is not None:
@@ -574,24 +566,21 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         self,
         user_id: str,
         *,
-        spaces: Sequence[str] | None,
-        own: bool,
-        agent_id: str | None,
-        run_id: str | None,
+        places: Places,
         filters: Mapping[str, Any] | None,
         limit: int | None,
         show_expired: bool,
     ) -> Flow[SearchResult]:
         """Flow of `Principal.get_all`."""
         _check_filters(filters)
-        homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
+        homes = yield from self._homes(user_id, *places)
         result = SearchResult(results=[], relations=[])
         for home in homes:
             found = yield from self._get_all_flow(
                 ids=home.ids, filters=filters, limit=limit, top_k=None, min_trust=None, show_expired=show_expired
             )
             result["results"] += [_label(memory, home) for memory in found["results"]]
-            result["relations"] += [_label_relation(relation, home) for relation in found["relations"]]
+            result["relations"] += [_label(relation, home) for relation in found["relations"]]
         result["results"].sort(key=lambda memory: memory["created_at"])
         if limit is not None:
             result["results"], result["relations"] = result["results"][:limit], result["relations"][:limit]
@@ -742,20 +731,17 @@ def _compare_places(missing: SearchDiagnosis, found: list[str], memory_id: str) 
     return dataclasses.replace(missing, reason="below_limit", detail=detail)
 
 
-def _label(memory: MemoryDict, home: _Home) -> MemoryDict:
-    """Name the space of a memory; the id under which the store keeps it is no part of the result."""
-    memory["space"] = home.space
+def _label(shaped: T, home: _Home) -> T:
+    """Name the space of a memory or relation; the id under which the store keeps it is no part of the result."""
+    fields = cast("dict[str, Any]", shaped)
+    fields["space"] = home.space
     if home.space is not None:
-        memory.pop(Axis.USER.value, None)
-    return memory
+        fields.pop(Axis.USER.value, None)
+    return shaped
 
 
-def _label_relation(relation: Any, home: _Home) -> Any:
-    return _label(relation, home)
-
-
-def _label_by_scope(result: MemoryDict, scope: Scope) -> MemoryDict:
-    return _label(result, _Home(find_space_name(scope), (None, None, None)))
+def _label_by_scope(shaped: T, scope: Scope) -> T:
+    return _label(shaped, _Home(find_space_name(scope), (None, None, None)))
 
 
 def _context_line(hit: Hit, number: int | None) -> str:
@@ -765,19 +751,11 @@ def _context_line(hit: Hit, number: int | None) -> str:
 
 
 def _context_dict(packed: PackedContext, citations: bool) -> ContextDict:
-    result = ContextDict(
-        text=packed.text,
-        summary=packed.summary,
-        memories=[_label_by_scope(hit_dict(hit, False), hit.item.scope) for hit in packed.hits],
-        relations=[
-            cast(RelationDict, _label_by_scope(cast(Any, relation_dict(relation, score)), relation.scope))
-            for relation, score in packed.relations
-        ],
-        messages=[message_dict(message) for message in packed.messages],
-        tokens=packed.tokens,
-    )
-    if citations:
-        result["citations"] = packed.citations
+    result = context_dict(packed, citations)
+    for memory, hit in zip(result["memories"], packed.hits, strict=True):
+        _label_by_scope(memory, hit.item.scope)
+    for shaped, (relation, _) in zip(result["relations"], packed.relations, strict=True):
+        _label_by_scope(shaped, relation.scope)
     return result
 
 

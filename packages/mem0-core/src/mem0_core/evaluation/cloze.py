@@ -11,14 +11,13 @@ its own questions, and recipes that rank by relations would seem better than the
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mem0_core.evaluation.questions import CHANGED, NEVER_SAID, STATED, Question
+from mem0_core.evaluation.questions import CHANGED, NEVER_SAID, STATED, Question, sample_questions
 from mem0_core.evaluation.transcripts import Line, Transcript
 from mem0_core.language.families import Family, load_families
 from mem0_core.language.question import compile_question
@@ -75,19 +74,9 @@ def make_questions(transcripts: Sequence[Transcript]) -> tuple[Question, ...]:
         known = {line for one in changed for line in (*one.gold, *one.stale)}
         clozes = _make_clozes(transcript, _stated_values(slots.values()), known)
         wanted = max(2, round(_UNANSWERABLE_SHARE * (len(changed) + len(clozes))))
-        questions += [*changed, *clozes, *_pick(_ask_unsaid(transcript, slots), wanted)]
+        questions += [*changed, *clozes, *sample_questions(list(_ask_unsaid(transcript, slots)), wanted)]
     unique = {question.key: question for question in questions}
     return tuple(unique.values())
-
-
-def _pick(questions: Iterable[Question], count: int) -> list[Question]:
-    """Return `count` of the questions, drawn by a digest of their text, in their order."""
-    listed = list(questions)
-
-    def draw(place: int) -> bytes:
-        return hashlib.blake2b(listed[place].key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-    return [listed[place] for place in sorted(sorted(range(len(listed)), key=draw)[:count])]
 
 
 # --- slots -------------------------------------------------------------------------------------------------------
@@ -208,7 +197,7 @@ def _make_clozes(transcript: Transcript, facts: Mapping[str, Sequence[_Fact]], k
     others = [
         one for line in left if line.id not in asked and (one := _make_cloze(line, transcript, counts)) is not None
     ]
-    return [*_pick(stated, _MAX_CLOZES), *_pick(others, _MAX_CLOZES)]
+    return [*sample_questions(stated, _MAX_CLOZES), *sample_questions(others, _MAX_CLOZES)]
 
 
 def _make_value_cloze(line: Line, transcript: Transcript, fact: _Fact) -> Question | None:

@@ -5,7 +5,6 @@ Texts of the transcripts are passed as JSON strings, and marked as data. A reply
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 from mem0_core.errors import ModelError
 from mem0_core.evaluation.arms import Outcome
-from mem0_core.evaluation.questions import STATED, Question
+from mem0_core.evaluation.questions import STATED, Question, digest_key
 from mem0_core.evaluation.transcripts import Line, Transcript
 from mem0_core.interfaces import ChatModel
 
@@ -104,8 +103,7 @@ def _draw_lines(transcripts: Sequence[Transcript]) -> Iterator[tuple[Transcript,
     ]
 
     def draw(one: tuple[Transcript, int]) -> bytes:
-        text = f"{one[0].name}\0{one[0].lines[one[1]].id}\0{one[0].lines[one[1]].text}"
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return digest_key(f"{one[0].name}\0{one[0].lines[one[1]].id}\0{one[0].lines[one[1]].text}")
 
     yield from sorted(places, key=draw)
 

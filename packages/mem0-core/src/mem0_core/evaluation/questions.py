@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,17 @@ class Question:
     def key(self) -> str:
         """Return the identity of the question in results."""
         return f"{self.transcript}: {self.text}"
+
+
+def sample_questions(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
+    """Return at most `count` questions, drawn by `digest_key`, in their order."""
+    drawn = sorted(range(len(questions)), key=lambda place: digest_key(questions[place].key))[:count]
+    return tuple(questions[place] for place in sorted(drawn))
+
+
+def digest_key(key: str) -> bytes:
+    """Return a digest by which items are drawn: the same ones at each call, and whatever their order."""
+    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def read_questions(path: Path, transcripts: Sequence[Transcript]) -> tuple[Question, ...]:

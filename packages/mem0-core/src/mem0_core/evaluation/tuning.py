@@ -8,7 +8,6 @@ questions, if there are few transcripts), and each fold is scored with the setti
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 from mem0_core.domain.recipes import RECIPES
 from mem0_core.evaluation.arms import MemoryArm, Settings
 from mem0_core.evaluation.figures import Figure, bootstrap_intervals, measure
-from mem0_core.evaluation.questions import Question
+from mem0_core.evaluation.questions import Question, digest_key
 from mem0_core.evaluation.transcripts import Transcript
 
 FLOORS: tuple[float | None, ...] = (None, 0.0, 0.2, 0.3, 0.4, 0.5)
@@ -108,13 +107,9 @@ def _split(questions: Sequence[Question]) -> Any:
     names = list(dict.fromkeys(question.transcript for question in questions))
     by_transcript = len(names) >= _MIN_FOLDS
     keys = [question.transcript if by_transcript else question.key for question in questions]
-    order = sorted(dict.fromkeys(keys), key=_digest)
+    order = sorted(dict.fromkeys(keys), key=digest_key)
     fold_of = {key: place % _FOLDS for place, key in enumerate(order)}
     return np.array([fold_of[key] for key in keys])
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def _search(scores: _Scores, start: Settings, rows: Any, recipes: Sequence[str]) -> Settings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from mem0_core.evaluation.cloze import make_questions
 from mem0_core.evaluation.compare import compare_arms, rank_memories
 from mem0_core.evaluation.datasets import Suite, read_suite
 from mem0_core.evaluation.judging import ModelJudge, make_questions_with_model
-from mem0_core.evaluation.questions import Question, read_questions
+from mem0_core.evaluation.questions import Question, read_questions, sample_questions
 from mem0_core.evaluation.receipt import describe_models, make_receipt
 from mem0_core.evaluation.report import render_report
 from mem0_core.evaluation.requirements import Requirement, check_requirements
@@ -187,18 +186,6 @@ def _read_result(path: Path) -> Mapping[str, Any] | None:
     except ValueError:
         return None
     return document if isinstance(document, dict) and document.get("format") == RESULT_FORMAT else None
-
-
-def sample_questions(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
-    """Return at most `count` questions, chosen by a digest of their text, in their order."""
-    if len(questions) <= count:
-        return tuple(questions)
-
-    def draw(place: int) -> bytes:
-        return hashlib.blake2b(questions[place].key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-    chosen = sorted(range(len(questions)), key=draw)[:count]
-    return tuple(questions[place] for place in sorted(chosen))
 
 
 def _open_memories(

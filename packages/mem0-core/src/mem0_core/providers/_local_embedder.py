@@ -6,7 +6,6 @@ It finds the weights, tokenizes, forms batches and distributes them over threads
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import threading
@@ -20,6 +19,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mem0_core._system.extras import import_extra
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_cache_folder
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_MINILM, MINILM
@@ -357,15 +357,3 @@ class _LibraryTokenizer:
 def count_processors() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(allowed, 8)
-
-
-def import_extra(module: str, extra: str) -> Any:
-    """Import a library of an optional extra.
-
-    Raises:
-        MissingExtraError: the library is not installed.
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(module, extra) from error

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mem0_core._system.extras import import_extra
 from mem0_core.errors import ModelError
 from mem0_core.providers import _onnx_format as onnx
 from mem0_core.providers._bert import IR_VERSION, OPSET, Integers, ModelFolder, load_or_build_graph
-from mem0_core.providers._local_embedder import LocalEmbedder, import_extra
+from mem0_core.providers._local_embedder import LocalEmbedder
 
 
 class OnnxEmbedder(LocalEmbedder):

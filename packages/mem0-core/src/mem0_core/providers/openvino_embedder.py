@@ -22,9 +22,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mem0_core._system.extras import import_extra
 from mem0_core.errors import ConfigError, Mem0Error, ModelError
 from mem0_core.providers._bert import ModelFolder, load_or_build_graph, map_files
-from mem0_core.providers._local_embedder import LocalEmbedder, import_extra
+from mem0_core.providers._local_embedder import LocalEmbedder
 from mem0_core.providers.openvino import disable_telemetry
 
 Precision = Literal["auto", "bf16", "f32"]

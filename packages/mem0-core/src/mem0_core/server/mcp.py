@@ -16,9 +16,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from mem0_core import __version__
+from mem0_core._system.extras import import_extra
 from mem0_core.domain.spaces import SpaceRole
 from mem0_core.domain.trust import TrustClass
-from mem0_core.errors import AccessError, InputError, Mem0Error, MissingExtraError, NotFoundError
+from mem0_core.errors import AccessError, InputError, Mem0Error, NotFoundError
 from mem0_core.memory import Memory
 from mem0_core.server._mcp_calls import extend_calls
 from mem0_core.server._reach import OwnMemories, Reach, open_reach
@@ -311,15 +312,8 @@ def _create_server() -> Any:
         base = import_module("mcp.server.mcpserver").MCPServer
         options |= {"title": "Long-term memory", "version": __version__}
     except ModuleNotFoundError:  # version 1 of the SDK has the same server under another name
-        base = _import_v1("mcp.server.fastmcp").FastMCP
+        base = import_extra("mcp.server.fastmcp", "mcp").FastMCP
     return extend_calls(base, _sdk_error("ToolError"))(SERVER_NAME, **options)
-
-
-def _import_v1(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("mcp", "mcp") from error
 
 
 def _annotate(title: str, hints: dict[str, bool]) -> Any:
@@ -355,7 +349,7 @@ def _sdk_error(kind: str) -> Callable[[str], Exception]:
     try:
         exceptions = import_module("mcp.server.mcpserver.exceptions")
     except ModuleNotFoundError:
-        exceptions = _import_v1("mcp.server.fastmcp.exceptions")
+        exceptions = import_extra("mcp.server.fastmcp.exceptions", "mcp")
     error: Callable[[str], Exception] = getattr(exceptions, kind)
     return error
 

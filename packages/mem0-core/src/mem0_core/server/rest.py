@@ -14,14 +14,14 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from http import HTTPStatus
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import mem0_core
+from mem0_core._system.extras import import_extra
 from mem0_core.admin.replies import REPLY_FILE
 from mem0_core.domain.suggestions import find_nearest
-from mem0_core.errors import MissingExtraError, NotFoundError
+from mem0_core.errors import NotFoundError
 from mem0_core.memory import Memory
 from mem0_core.server._endpoint import Endpoints, name_messages, name_subject, respond, respond_problem
 from mem0_core.server._guard import Event, Guard, Receive, Send
@@ -287,9 +287,9 @@ def build_rest_app(
     mcp = _build_mcp(memory, keys, limiter)
     pages = inspector_routes(memory, keys, limiter) if workers == 1 else _routes_without_inspector()
 
-    app = _import("starlette.applications").Starlette(
+    app = import_extra("starlette.applications", "server").Starlette(
         routes=[*_build_routes(table), *pages],
-        exception_handlers={_import("starlette.exceptions").HTTPException: _respond_to_unknown},
+        exception_handlers={import_extra("starlette.exceptions", "server").HTTPException: _respond_to_unknown},
         lifespan=_build_lifespan(replies, mcp, memory if owns_memory else None),
     )
     return Guard(_build_dispatch(app, mcp, table), hosts)
@@ -297,7 +297,7 @@ def build_rest_app(
 
 def _build_dispatch(app: Any, mcp: Any, table: Sequence[tuple[Route, Any]]) -> Any:
     """Return an application that finds most routes without a search for a pattern."""
-    new_request = _import("starlette.requests").Request
+    new_request = import_extra("starlette.requests", "server").Request
     fixed = {(each.method, each.path): endpoint for each, endpoint in table if "{" not in each.path}
 
     async def dispatch(scope: Event, receive: Receive, send: Send) -> None:
@@ -313,7 +313,7 @@ def _build_dispatch(app: Any, mcp: Any, table: Sequence[tuple[Route, Any]]) -> A
 
 
 def _build_routes(table: Iterable[tuple[Route, Any]]) -> list[Any]:
-    new_route = _import("starlette.routing").Route
+    new_route = import_extra("starlette.routing", "server").Route
     return [new_route(each.path, endpoint, methods=[each.method]) for each, endpoint in table]
 
 
@@ -361,7 +361,7 @@ def _routes_without_inspector() -> list[Any]:
         reason = "the inspector needs a server of one process: serve with --workers 1, or run `mem0-core ui`"
         return respond_problem(HttpError(HTTPStatus.NOT_IMPLEMENTED, reason))
 
-    return [_import("starlette.routing").Route("/ui/{path:path}", refuse)]
+    return [import_extra("starlette.routing", "server").Route("/ui/{path:path}", refuse)]
 
 
 def run_rest(app: Any, *, host: str, port: int) -> None:
@@ -370,7 +370,7 @@ def run_rest(app: Any, *, host: str, port: int) -> None:
     Raises:
         SystemExit: At SIGTERM, so that the caller closes the memory.
     """
-    uvicorn = _import("uvicorn")
+    uvicorn = import_extra("uvicorn", "server")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _exit)  # uvicorn sends itself the signal again when it has finished
     uvicorn.run(app, host=host, port=port, **SERVER_OPTIONS)
@@ -384,7 +384,7 @@ def run_workers(factory: str, *, host: str, port: int, workers: int) -> None:
             `build_rest_app`, with ``owns_memory=True``.
         workers: Number of processes.
     """
-    uvicorn = _import("uvicorn")
+    uvicorn = import_extra("uvicorn", "server")
     known = inspect.signature(uvicorn.run).parameters
     # A process that computes answers no health check; uvicorn would kill it after five seconds.
     more = {"timeout_worker_healthcheck": 60} if "timeout_worker_healthcheck" in known else {}
@@ -393,10 +393,3 @@ def run_workers(factory: str, *, host: str, port: int, workers: int) -> None:
 
 def _exit(*_: object) -> None:
     raise SystemExit(0)
-
-
-def _import(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(module.partition(".")[0], "server") from error

@@ -5,13 +5,14 @@ They are runnables, not functions, so that LangGraph runs them in sync and in as
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
-from mem0_core import AddResult, AsyncMemory, InputError, Memory, Scope
+from mem0_core import AddResult, AsyncMemory, ContextDict, InputError, Memory, Scope
 from mem0_core.api.options import check_constructor
 from mem0_langchain.convert import (
     extract_question,
@@ -30,17 +31,35 @@ _UNLIMITED_TOKENS = 10**9  # `k` alone limits the memories
 
 
 class _MemoryNode(Runnable[Any, dict[str, Any]]):
-    """Base of both nodes: a memory, its owner, and the state key of the messages."""
+    """Base of both nodes: a call of a memory, its owner, and the state key of the messages."""
 
-    def __init__(self, memory: Memory | AsyncMemory, name: str, messages_key: str, address: ScopeAddress) -> None:
+    def __init__(self, call: Any, name: str, messages_key: str, address: ScopeAddress) -> None:
         self.name = name
-        self._runs = MemoryRuns(memory)
+        self._call = call
         self._messages_key = messages_key
         self._address = address
 
     def __call__(self, state: Any, config: RunnableConfig | None = None) -> dict[str, Any]:
         """Run the node, as a node that is a function runs."""
         return self.invoke(state, config)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Return the state update."""
+        request = self._build_request(input, config)
+        return self._state_update(None if request is None else self._call.invoke(request, config))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """Return the state update."""
+        request = self._build_request(input, config)
+        return self._state_update(None if request is None else await self._call.ainvoke(request, config))
+
+    @abstractmethod
+    def _build_request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
+        """Return the arguments of the call; None if there is nothing to do."""
+
+    @abstractmethod
+    def _state_update(self, result: Any) -> dict[str, Any]:
+        """Return the state update for the result of the call, or for None without a call."""
 
     def _resolve_scope(self, config: RunnableConfig | None) -> Scope:
         return self._address.resolve(ensure_config(config), get_run_context())
@@ -103,21 +122,9 @@ class RecallNode(_MemoryNode):
         address = ScopeAddress(
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
-        super().__init__(memory, name, messages_key, address)
+        super().__init__(MemoryRuns(memory).context, name, messages_key, address)
         self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
         self._output_key = output_key
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Return the state update with the recalled memories."""
-        request = self._build_request(input, config)
-        return {self._output_key: [] if request is None else self._runs.context.invoke(request, config)["memories"]}
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Return the state update with the recalled memories."""
-        request = self._build_request(input, config)
-        if request is None:
-            return {self._output_key: []}
-        return {self._output_key: (await self._runs.context.ainvoke(request, config))["memories"]}
 
     def _build_request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
         scope, messages = self._resolve_scope(config), self._read_messages(state)
@@ -128,6 +135,9 @@ class RecallNode(_MemoryNode):
         arguments = build_recall_request(query, scope, k=self._k, **options)
         prompt = {"recent": 0, "max_tokens": _UNLIMITED_TOKENS, "exclude": extract_shown_texts(messages)}
         return {**arguments, **prompt}
+
+    def _state_update(self, result: ContextDict | None) -> dict[str, Any]:
+        return {self._output_key: [] if result is None else result["memories"]}
 
 
 @check_constructor
@@ -171,19 +181,9 @@ class RememberNode(_MemoryNode):
         address = ScopeAddress(
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
-        super().__init__(memory, name, messages_key, address)
+        super().__init__(MemoryRuns(memory).remember, name, messages_key, address)
         self._infer, self._keep, self._background = infer, keep, background
         self._output_key = output_key
-
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Return the state update: empty, or the result of `Memory.add`."""
-        request = self._build_request(input, config)
-        return self._state_update(None if request is None else self._runs.remember.invoke(request, config))
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Return the state update: empty, or the result of `Memory.add`."""
-        request = self._build_request(input, config)
-        return self._state_update(None if request is None else await self._runs.remember.ainvoke(request, config))
 
     def _build_request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
         scope, messages = self._resolve_scope(config), self._read_messages(state)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
-from mem0_core.errors import InputError, MissingExtraError
+from mem0_core._system.extras import import_extra
+from mem0_core.errors import InputError
 from mem0_core.memory import Memory
 from mem0_core.server._guard import Guard
 from mem0_core.server._limits import RateLimiter
@@ -31,7 +31,7 @@ def inspector_routes(memory: Memory, keys: KeyRing | None, limiter: RateLimiter)
     Raises:
         MissingExtraError: Starlette is not installed.
     """
-    _require("starlette.routing")
+    import_extra("starlette.routing", "server")
     return Inspector(memory, Sessions(keys, is_open=keys is None), limiter).routes()
 
 
@@ -49,7 +49,9 @@ def build_inspector_app(
         MissingExtraError: Starlette is not installed.
     """
     sessions = Sessions(None, local=key)
-    app = _require("starlette.applications").Starlette(routes=Inspector(memory, sessions, RateLimiter()).routes())
+    app = import_extra("starlette.applications", "server").Starlette(
+        routes=Inspector(memory, sessions, RateLimiter()).routes()
+    )
     return Guard(app, hosts), f"/ui/open?token={sessions.issue_token()}"
 
 
@@ -71,7 +73,7 @@ def run_inspector(app: Any, listening: socket.socket) -> None:
     Raises:
         MissingExtraError: Uvicorn is not installed.
     """
-    uvicorn = _require("uvicorn")
+    uvicorn = import_extra("uvicorn", "server")
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -81,10 +83,3 @@ def run_inspector(app: Any, listening: socket.socket) -> None:
         server_header=False,
     )
     uvicorn.Server(config).run(sockets=[listening])
-
-
-def _require(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(module.partition(".")[0], "server") from error

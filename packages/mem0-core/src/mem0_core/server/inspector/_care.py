@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -70,11 +71,7 @@ async def data(memory: Memory, visit: Visit) -> Page:
     """Offer the export and the erasure of a scope, and show the receipts."""
     if not visit.has_scope:
         return ask_owner(visit)
-    counts: list[list[Child]] = [
-        [name.replace("_", " "), show_time(value) if isinstance(value, str) else value]
-        for name, value in (await memory.astats(**visit.ids)).items()
-        if isinstance(value, (int, str))
-    ]
+    counts = _list_numbers(await memory.astats(**visit.ids))
     parts: list[Child] = [
         table(["What", "Number"], counts, "What is stored of this owner"),
         tag("h2", "Export"),
@@ -162,19 +159,23 @@ def _show_diagnosis(visit: Visit, diagnosis: Any, stats: Any) -> Html:
         [one["where"], show_text(one["what"]), "yes" if one["mended"] else "no", show_text(one["action"] or "")]
         for one in diagnosis["findings"]
     ]
-    numbers: list[list[Child]] = [
-        [name.replace("_", " "), show_time(value) if isinstance(value, str) else value]
-        for name, value in stats.items()
-        if isinstance(value, (int, str))
-    ]
     verdict = "healthy: no problems were found" if diagnosis["healthy"] else "not healthy"
     return paragraphs(
         tag("p", "The store is ", tag("strong", verdict), ". Checked: ", ", ".join(diagnosis["checked"]), "."),
         table(["Where", "Problem", "Repaired", "Action"], problems, "Problems") if problems else None,
         visit.button(visit.link("/ui/health"), "Repair") if problems else None,
         tag("h2", "Store"),
-        table(["What", "Number"], numbers, "Numbers of the whole store"),
+        table(["What", "Number"], _list_numbers(stats), "Numbers of the whole store"),
     )
+
+
+def _list_numbers(stats: Mapping[str, Any]) -> list[list[Child]]:
+    """Return the rows of the statistics that are one number or time."""
+    return [
+        [name.replace("_", " "), show_time(value) if isinstance(value, str) else value]
+        for name, value in stats.items()
+        if isinstance(value, (int, str))
+    ]
 
 
 def _erase_form(visit: Visit) -> Html:
