@@ -107,17 +107,18 @@ class TurnHooks:
         decision = self._on_recall(recalled, scope)
         return self._select_recalled(recalled, await decision if inspect.isawaitable(decision) else decision)
 
-    def approve_remember(self, request: dict[str, Any], scope: Scope) -> dict[str, Any] | None:
+    def approve_remember(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """Return the arguments of `Memory.add` with the approved messages; None if there are none."""
         if self._on_remember is None:
             return request
-        return _select_messages(request, _require_sync("on_remember", self._on_remember(_get_messages(request), scope)))
+        decision = self._on_remember(_get_messages(request), _get_scope(request))
+        return _select_messages(request, _require_sync("on_remember", decision))
 
-    async def aapprove_remember(self, request: dict[str, Any], scope: Scope) -> dict[str, Any] | None:
+    async def aapprove_remember(self, request: dict[str, Any]) -> dict[str, Any] | None:
         """Async version of `approve_remember`; the hook may be a coroutine function."""
         if self._on_remember is None:
             return request
-        decision = self._on_remember(_get_messages(request), scope)
+        decision = self._on_remember(_get_messages(request), _get_scope(request))
         return _select_messages(request, await decision if inspect.isawaitable(decision) else decision)
 
     def report_recall(self, write: StreamWriter, name: str, recalled: ContextDict) -> None:
@@ -163,6 +164,10 @@ def report_in_metadata(block: RecalledBlock | None) -> Iterator[None]:
 
 def _get_messages(request: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(message) for message in request["messages"]]  # a hook that edits its argument changes nothing
+
+
+def _get_scope(request: Mapping[str, Any]) -> Scope:
+    return Scope(**{axis: request.get(axis) for axis in ("user_id", "agent_id", "run_id")})
 
 
 def _select_messages(request: dict[str, Any], decision: Any) -> dict[str, Any] | None:

@@ -15,7 +15,6 @@ from langchain.agents.middleware.types import (
     PrivateStateAttr,
 )
 from langchain_core.messages import BaseMessage, SystemMessage
-from langchain_core.runnables import ensure_config
 from langgraph.runtime import Runtime
 
 from mem0_core import (
@@ -33,7 +32,7 @@ from mem0_core.flow import Flow, arun, do, run
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 from mem0_langchain.convert import extract_shown_texts
 from mem0_langchain.hooks import RecalledBlock, RecalledBlocks, RecallHook, RememberHook, TurnHooks, report_in_metadata
-from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
+from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request, current_config
 from mem0_langchain.scope import ScopeAddress
 from mem0_langchain.turn import (
     TurnState,
@@ -213,7 +212,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     ) -> tuple[TurnState, Scope, dict[str, Any] | None]:
         """Return a new turn, its owner, and the recall request if the user said anything."""
         messages = state["messages"]
-        scope = self._address.resolve(ensure_config(), runtime.context)
+        scope = self._address.resolve(current_config(), runtime.context)
         turn = begin_turn(messages, self._current_turn(state), scope)
         return turn, scope, self._build_recall_request(messages, turn, scope)
 
@@ -269,12 +268,12 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         A process that resumes a turn may not have its text; if the turn had to wait, its memories may have changed.
         """
         turn = self._current_turn(state)
-        scope = turn_scope(turn)
-        if turn is None or scope is None or not turn["key"]:
+        if turn is None or turn["scope"] is None or not turn["key"]:
             return None
         held = self._blocks.get(turn["key"])
         if held is not None and held.stamp.is_fresh:
             return held
+        scope = Scope(**turn["scope"])
         request = self._build_recall_request(state["messages"], turn, scope)
         if request is None:
             return held
@@ -304,7 +303,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def _remember_turn(self, state: AgentState[Any], runtime: Runtime[Any]) -> Flow[dict[str, Any] | None]:
         proposed = self._build_remember_request(state, runtime)
-        request = proposed and (yield from do(self._hooks.approve_remember, proposed, _get_scope(proposed)))
+        request = proposed and (yield from do(self._hooks.approve_remember, proposed))
         if request:
             try:
                 result = yield from do(self._runs.remember.invoke, request)
@@ -323,12 +322,12 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         """Return the arguments of `Memory.add`, or None if there is nothing to add."""
         if not self._remember:
             return None
-        turn, config, history = self._current_turn(state), ensure_config(), state["messages"]
+        turn, config, history = self._current_turn(state), current_config(), state["messages"]
         new = unremembered_messages(history, turn)
         if not new:
             return None
         by_user = not is_run_by_tool(config) if self._user_input is None else self._user_input
-        ids = identify_messages(history, config["configurable"].get("thread_id"))
+        ids = identify_messages(history, (config.get("configurable") or {}).get("thread_id"))
         known = None if self._user_input else turn
         messages = to_remembered_messages(new, ids[-len(new) :], by_user=by_user, turn=known)
         if not messages:
@@ -363,10 +362,6 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         if self._on_error == "raise":
             raise error
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
-
-
-def _get_scope(request: Mapping[str, Any]) -> Scope:
-    return Scope(**{axis: request.get(axis) for axis in ("user_id", "agent_id", "run_id")})
 
 
 def _show_block(request: ModelRequest[Any], block: RecalledBlock | None) -> ModelRequest[Any]:

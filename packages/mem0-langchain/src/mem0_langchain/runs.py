@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Literal, TypeVar
 
-from langchain_core.callbacks import BaseCallbackManager, CallbackManager
+from langchain_core.callbacks import BaseCallbackManager, CallbackManager, Callbacks
 from langchain_core.retrievers import LangSmithRetrieverParams
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.constants import TAG_NOSTREAM
 
@@ -80,12 +80,17 @@ class _TracedCall(Generic[T]):
         return await (self._run.ainvoke(request, config) if _is_traced(config) else self._acall(request))
 
 
+def current_config() -> RunnableConfig:
+    """Return the config of the enclosing run itself; empty outside of any. `ensure_config` copies its collections."""
+    return var_child_runnable_config.get() or RunnableConfig()
+
+
 @contextmanager
 def _outside_streams() -> Iterator[None]:
     """Hide LangChain models that the memory calls from the handlers of streams; tracers still see their runs."""
-    config = var_child_runnable_config.get()
-    callbacks = (config or {}).get("callbacks")
-    if config is None or not isinstance(callbacks, BaseCallbackManager):
+    config = current_config()
+    callbacks = config.get("callbacks")
+    if not isinstance(callbacks, BaseCallbackManager) or not _has_handlers(callbacks):
         yield
         return
     quiet = callbacks.copy()
@@ -101,14 +106,16 @@ def _outside_streams() -> Iterator[None]:
 
 def _is_traced(config: RunnableConfig | None) -> bool:
     """Return True if a handler of the enclosing run or of the context (such as a tracer) would see a run."""
-    callbacks = ensure_config(config)["callbacks"]
-    handlers = (
-        (callbacks.handlers or callbacks.inheritable_handlers)
-        if isinstance(callbacks, BaseCallbackManager)
-        else callbacks
-    )
+    given = (config or {}).get("callbacks")
+    callbacks = current_config().get("callbacks") if given is None else given
     # Handlers of the context need not be inherited, and are then missing from the enclosing run.
-    return bool(handlers or CallbackManager.configure().handlers)
+    return _has_handlers(callbacks) or bool(CallbackManager.configure().handlers)
+
+
+def _has_handlers(callbacks: Callbacks) -> bool:
+    if isinstance(callbacks, BaseCallbackManager):
+        return bool(callbacks.handlers or callbacks.inheritable_handlers)
+    return bool(callbacks)
 
 
 def build_recall_request(
