@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -438,6 +439,23 @@ def test_a_worker_reads_what_it_learned_for_the_next_search(mode: Mode, tmp_path
             found = asyncio.run(learn(memory))
         assert found[0] == "I like tea."
         assert kept_by(memory)["updated"] == 1, "by the worker, none by the search"
+
+
+def test_a_search_reads_no_memories_that_a_worker_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared, prepare = threading.Event(), search_cache._prepare
+
+    def prepare_then_tell(*args: Any) -> None:
+        prepare(*args)
+        prepared.set()
+
+    monkeypatch.setattr(search_cache, "_prepare", prepare_then_tell)
+    with open_memory(tmp_path) as memory, hang_guard():
+        memory.add("I live in Lisbon.", user_id="u")
+        memory.search("Where do I live?", user_id="u")
+        memory.add("I like tea.", user_id="u", background=True)
+        prepared.wait()
+        monkeypatch.setattr(type(memory.store), "memories_by_rows", None)
+        assert result_texts(memory.search("What do I like?", user_id="u"))[0] == "I like tea."
 
 
 def test_uses_are_counted(pair: Pair) -> None:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 _MAX_REPLACED_TEXTS = 500  # earlier texts that one search ranks
-_MAX_READ_ITEMS = 256  # memories of a scope that are read at once when it is searched again
 _MAX_UNPROCESSED = 8  # queued messages that one search takes into account
 
 
@@ -273,8 +272,7 @@ def find_items(ports: Ports, search: Search, rows: Sequence[int]) -> Flow[Mappin
     active = search.active
     kept = {} if active is None else active.items
     if missing := [row for row in rows if row not in kept]:
-        if active is not None and kept and active.size <= _MAX_READ_ITEMS:  # searched before, so read the others too
-            missing = [row for row in active.memories.rows.tolist() if row not in kept]
+        missing = (active.find_unread_rows() if active is not None else []) or missing
         kept |= yield from do(ports.store.memories_by_rows, missing, scope=search.request.scope)
     return kept
 

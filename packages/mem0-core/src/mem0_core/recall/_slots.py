@@ -27,8 +27,9 @@ from mem0_core.recall._timeline import (
 
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
+    from mem0_core.recall.cache import ActiveScope
 
-__all__ = ["SlotReader", "current_time", "fold", "read_slot_memory", "to_slot_memory"]
+__all__ = ["SlotReader", "current_time", "fold", "read_kept_memory", "read_slot_memory", "to_slot_memory"]
 
 _MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
 _MAX_SLOT_MEMORIES = 96  # of these the newest that are read
@@ -191,12 +192,16 @@ def _find_proof(
 
 def read_slot_memory(search: Search, item: MemoryItem) -> SlotMemory:
     """Return a memory in its present text with its statements, which are kept with a scope in memory."""
-    if search.active is None or item.row is None:
+    return to_slot_memory(item) if search.active is None else read_kept_memory(search.active, item)
+
+
+def read_kept_memory(active: ActiveScope, item: MemoryItem) -> SlotMemory:
+    """Do the same for a scope in memory."""
+    if item.row is None:
         return to_slot_memory(item)
-    kept = search.active.slot_memories.get(item.row)
+    kept = active.slot_memories.get(item.row)
     if kept is None or kept.item is not item:
-        kept = to_slot_memory(item, packed=search.active.find_statements(item.row))
-        search.active.slot_memories[item.row] = kept
+        kept = active.slot_memories[item.row] = to_slot_memory(item, packed=active.find_statements(item.row))
     return kept
 
 

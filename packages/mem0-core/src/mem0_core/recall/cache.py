@@ -11,7 +11,7 @@ scope in memory correct.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -45,6 +45,7 @@ _MAX_SCOPES = 4_096  # that were searched, active or not
 _MAX_RESULTS = 64  # of one scope
 _MAX_RECORDS = 50_000  # that `reads` and `results` of all active scopes hold: about 2 kB each
 _RESULT_RECORDS = 12  # as large as a result without hits
+_MAX_READ_ITEMS = 256  # memories of a scope that are read at once when it is searched again
 _MAX_READS = 64  # of one scope, other than of its memories
 _MAX_READ_ROWS = 512  # of one scope, and one such read
 _MAX_EMBEDDINGS = 1_024
@@ -167,7 +168,8 @@ class SearchCache:
         with self._lock:
             held = [other for other, kept in self._scopes.items() if kept.active is not None and other.contains(scope)]
         for other in held:
-            self.open(store, index, other)
+            if (active := self.open(store, index, other)) is not None and (unread := active.find_unread_rows()):
+                _prepare(active, store.memories_by_rows(unread, scope=other))
 
     def find_result(self, store: MemoryStore, request: SearchRequest) -> Search | None:
         """Return the search of a request if it is kept, and nothing was committed since."""
@@ -408,6 +410,17 @@ class ActiveScope:
     def _rows_by_slot(self) -> dict[str, list[int]]:
         return _group_rows(self.memories.rows, self.slots)
 
+    def find_unread_rows(self) -> list[int]:
+        """Return the rows of memories to read at once: the unread ones of a small scope that was searched before."""
+        if not self.items or self.size > _MAX_READ_ITEMS:
+            return []
+        return [row for row in self.memories.rows.tolist() if row not in self.items]
+
+    def derive(self) -> None:
+        """Compute what the next search would compute of the memories."""
+        _ = self.positions, self._expiring, self._term_postings, self.speaker_words
+        _ = self._rows_by_name, self._rows_by_slot
+
     def postings(
         self, words: Iterable[str], *, kind: Literal["name", "slot"], limit: int
     ) -> dict[str, NDArray[np.int64]]:
@@ -502,6 +515,17 @@ def _load(
         if has_additions_only and state == kept.state._replace(seq=state.seq, queued=state.queued):
             active.reads.update(kept.reads.copy())
     return active
+
+
+def _prepare(active: ActiveScope, items: Mapping[int, MemoryItem]) -> None:
+    """Keep memories with a scope, and compute what its next search would: a turn of an agent waits for that one."""
+    from mem0_core.recall._slots import read_kept_memory  # imports this module
+
+    active.items.update(items)
+    for row in active.memories.rows[active.memories.has_slots].tolist():
+        if row in items:
+            read_kept_memory(active, items[row])
+    active.derive()
 
 
 class _Content(NamedTuple):
