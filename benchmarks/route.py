@@ -25,11 +25,12 @@ from typing import Any
 from benchmarks.corpus import memos, take
 from benchmarks.plan import ROOT, Plan
 from benchmarks.report import Bar, Report, median
-from benchmarks.serving import find_free_port, wait_until_ready
+from benchmarks.serving import wait_until_ready
 from mem0_core import Memory
 from mem0_core.server import rest
 from mem0_core.server._routes import ROUTES, Route
 from mem0_core.server.keys import KEY_FILE, ApiKey, KeyRing
+from memory_conformance.systems.mcp import reserve_port
 
 __all__ = ["measure"]
 
@@ -79,7 +80,7 @@ def _serve(folder: Path) -> Iterator[Callable[[str, str, Any], bytes]]:
     """Yield a function that sends a request to a server over the store of a folder."""
     secret, _ = KeyRing(folder / KEY_FILE).create("bench", user_id=USER)
     headers = {"X-API-Key": secret, "Content-Type": "application/json"}
-    port = find_free_port()
+    port = reserve_port()
     with subprocess.Popen([sys.executable, "-m", "benchmarks.route", str(folder), str(port)], cwd=ROOT) as server:
         try:
             wait_until_ready(port)

@@ -13,7 +13,6 @@ import json
 import os
 import random
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from typing import Any
 import psutil
 
 from mem0_core.server.keys import KEY_FILE, KeyRing
+from memory_conformance.systems.mcp import reserve_port
 from tests.services.postgres_server import postgres_url
 
 VERBS = ("add",) * 3 + ("search",) * 5 + ("list", "context")
@@ -197,7 +197,7 @@ def _serve(clients: int, workers: int) -> Iterator[tuple[Server, int, dict[str, 
     with postgres_url() as url, tempfile.TemporaryDirectory() as folder:
         keys = KeyRing(Path(folder) / KEY_FILE)
         secrets = {f"user-{number}": keys.create("load", user_id=f"user-{number}")[0] for number in range(clients)}
-        port = find_free_port()
+        port = reserve_port()
         server = Server(Path(folder), f"{url}#mem0_serving", port, workers)
         server.start()
         wait_until_ready(port)
@@ -206,11 +206,6 @@ def _serve(clients: int, workers: int) -> Iterator[tuple[Server, int, dict[str, 
         finally:
             if server.process is not None and server.process.poll() is None:
                 server.kill()
-
-
-def find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def wait_until_ready(port: int) -> None:

@@ -103,6 +103,8 @@ def test_times_of_a_question_are_its_spans() -> None:
 def test_a_text_that_is_not_understood_keeps_its_chain() -> None:
     found = compile_text("What did Alice's sister buy last year?")
     assert (found.start, found.steps, found.path, found.confidence) == ("Alice", ("sister",), (), 0.0)
+    found = compile_text("What did 'Big Jim''s brother buy last year?")
+    assert (found.start, found.steps) == ("Big Jim", ("brother",))
     assert compile_question("").path == ()
 
 

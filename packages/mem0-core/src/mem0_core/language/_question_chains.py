@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
+from mem0_core.language._question_tokens import TOKEN
 from mem0_core.language.messages import mentions_speaker
 
 __all__ = ["Chain", "find_chain"]
@@ -25,11 +26,6 @@ class Chain(NamedTuple):
     steps: tuple[str, ...] = ()
 
 
-_TOKEN = re.compile(
-    r"(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)"
-    r"|(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»)"
-    r"|(?P<owns>(?<=[\w\"”»])['’]s\b|(?<=s)['’](?=\s))|(?P<stop>\S)"
-)
 _MAX_TEXT_CHARS = 2_000  # characters that are searched for steps
 _MAX_NESTING = 8  # of noun phrases joined by "of"
 
@@ -101,7 +97,7 @@ class _ChainReader:
     """The tokens of one text."""
 
     def __init__(self, text: str) -> None:
-        found = [(match.lastgroup or "", match.group()) for match in _TOKEN.finditer(text)]
+        found = [(match.lastgroup or "", match.group()) for match in TOKEN.finditer(text)]
         self.kinds = [kind for kind, _ in found]
         self.words = [word for _, word in found]
         self.lows = [word.lower().replace("’", "'") for word in self.words]

@@ -20,12 +20,12 @@ from mem0_core.language._question_words import (
 )
 from mem0_core.language._word_forms import is_past_form
 
-__all__ = ["Anchor", "PreparedText", "Tense", "Token", "correct_slips", "is_name", "prepare", "read_tokens"]
+__all__ = ["TOKEN", "Anchor", "PreparedText", "Tense", "Token", "correct_slips", "is_name", "prepare", "read_tokens"]
 
 Tense = Literal["now", "past", "future", "any"]
 Anchor = tuple[Literal["before", "after", "during"], str]
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)"
     r"|(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»|(?<!\w)'[\w-][^'\n]{0,40}'(?!\w))"
     r"|(?P<owns>(?<=[\w\"”»'])['’]s\b|(?<=s)['’](?=\s))|(?P<stop>\S)"
@@ -97,7 +97,7 @@ def _choose_sentence(text: str) -> list[Token]:
     sentences: list[list[Token]] = [[]]
     asked: list[Token] | None = None
     last_end, has_lines = 0, "\n" in text
-    for match in _TOKEN.finditer(text):
+    for match in TOKEN.finditer(text):
         kind, word = match.lastgroup or "", match.group()
         if has_lines and "\n" in text[last_end : match.start()] and sentences[-1]:
             sentences.append([])
