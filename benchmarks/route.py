@@ -35,7 +35,7 @@ from memory_conformance.systems.mcp import reserve_port
 __all__ = ["measure"]
 
 USER = "the user"
-_EMPTY = Route("POST", "/empty", "empty", "Return nothing", "Done", body={})
+_EMPTY = Route("POST", "/empty", "empty", "Done", body={})
 _MEMORIES = 100
 _QUESTIONS = 10  # that are repeated
 

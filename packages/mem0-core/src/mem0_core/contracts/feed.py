@@ -11,8 +11,8 @@ from mem0_core.contracts.samples import (
     AT,
     BOB,
     LATER,
-    SPACE,
     StoreContract,
+    commit_plan,
     in_threads,
     make_changes,
     make_item,
@@ -61,13 +61,13 @@ class FeedContract(StoreContract):
         start = _last_seq(store)
         plan = [MemoryChange(Event.ADD, make_item("I ski"), vector=unit_vectors(1)[0], message_indexes=(1,))]
         said = [Message("user", "hello", source="mail"), Message("user", "I ski", source="chat")]
-        store.commit(plan, scope=ALICE, messages=said, at=AT, embedding_space=SPACE)
+        commit_plan(store, plan, messages=said)
         assert [event.source for event in store.feed.changes(ALICE, after=start, limit=9)] == ["chat"]
 
     def test_a_commit_that_changes_nothing_is_no_event(self, store: MemoryStore) -> None:
         self.add(store, "Likes tea")
         start = _last_seq(store)
-        store.commit(make_changes([make_item("likes TEA!")]), scope=ALICE, at=AT, embedding_space=SPACE)
+        commit_plan(store, make_changes([make_item("likes TEA!")]))
         store.commit([], scope=ALICE, messages=[Message("user", "hello")], at=AT)
         assert store.erase(["unknown"], at=LATER) == 0
         assert store.feed.changes(None, after=start, limit=9) == []
@@ -118,7 +118,7 @@ class FeedContract(StoreContract):
         start = _last_seq(store)
         plan = make_changes([make_item(text, scope, actor_id="Ann") for text in ("I ski", "I row")], sources=(0,))
         said = [Message("user", "I ski and row", source="chat")]
-        store.commit(plan, scope=scope, messages=said, at=AT, embedding_space=SPACE)
+        commit_plan(store, plan, scope=scope, messages=said)
         store.erase([plan[0].after.id], at=LATER, purge=True)
         events = store.feed.changes(None, after=start, limit=9)
         assert [(event.event, event.memory_id == plan[0].after.id, event.actor_id) for event in events] == [
@@ -181,7 +181,7 @@ class FeedContract(StoreContract):
         start = _last_seq(store)
         plan = make_changes([make_item("new", id=item.id)])
         try:
-            store.commit(plan, scope=ALICE, at=AT, embedding_space=SPACE)
+            commit_plan(store, plan)
         except StoreError:
             pass
         else:

@@ -29,8 +29,8 @@ from mem0_core.contracts.samples import (
     COSINE_TOLERANCE,
     DIMS,
     LATER,
-    SPACE,
     assert_nearest,
+    commit_plan,
     in_threads,
     make_changes,
     make_item,
@@ -82,9 +82,7 @@ class GraphIndexContract:
         self, store: MemoryStore, *triplets: Triplet, scope: Scope = ALICE, at: str = AT, seed: int = 0
     ) -> CommitResult:
         """Commit `triplets`; their vectors are ``unit_vectors(3 * len(triplets), seed=seed)``."""
-        return store.commit(
-            (), relations=make_relation_changes(*triplets, seed=seed), scope=scope, at=at, embedding_space=SPACE
-        )
+        return commit_plan(store, relations=make_relation_changes(*triplets, seed=seed), scope=scope, at=at)
 
     def end_relation(
         self, store: MemoryStore, triplet: Triplet, *, scope: Scope = ALICE, at: str = LATER, **options: Any
@@ -92,18 +90,17 @@ class GraphIndexContract:
         """Commit that a relation no longer holds."""
         (held,) = [relation for relation in store.graph.relations(scope) if relation.triplet == triplet]
         gone = RelationChange(Event.DELETE, triplet, relation_row=held.row)
-        store.commit((), relations=[gone], scope=scope, at=at, embedding_space=SPACE, **options)
+        commit_plan(store, relations=[gone], scope=scope, at=at, **options)
 
     def add_memory(self, store: MemoryStore, text: str, *triplets: Triplet, scope: Scope = ALICE) -> str:
         """Commit a memory that supports `triplets`. Returns its id."""
         item = make_item(text, scope)
-        store.commit(
+        commit_plan(
+            store,
             [MemoryChange(Event.ADD, item, vector=unit_vectors(1)[0], message_indexes=(0,))],
             relations=make_relation_changes(*triplets, change_indexes=(0,), message_indexes=(0,)),
             messages=[Message("user", text)],
             scope=scope,
-            at=AT,
-            embedding_space=SPACE,
         )
         return item.id
 
@@ -207,7 +204,7 @@ class GraphIndexContract:
     def test_a_vector_of_zeros_does_no_harm(self, store: MemoryStore, index: GraphIndex) -> None:
         zeros = np.zeros(DIMS, dtype=np.float32)
         change = RelationChange(Event.ADD, IN_ROME, vectors=(zeros, unit_vectors(1)[0], zeros))
-        store.commit((), relations=[change], scope=ALICE, at=AT, embedding_space=SPACE)
+        commit_plan(store, relations=[change])
         self.add(store, LIKES_TEA, seed=4)
         self.add(store, Triplet("Rome", "lies_in", "Italy"), seed=5)
         (found,) = index.neighborhoods(ALICE, unit_vectors(1), threshold=0.9, limit=1)
@@ -327,7 +324,7 @@ class GraphIndexContract:
         self.assert_in_sync(store, index)
         assert [relation.weight for relation in index.relations(ALICE)] == [2, 1]
         typed = dataclasses.replace(make_relation_changes(IN_ROME)[0], types=("person", "city"))
-        store.commit((), relations=[typed], scope=ALICE, at=AT, embedding_space=SPACE)
+        commit_plan(store, relations=[typed])
         self.assert_in_sync(store, index)
         self.end_relation(store, IN_ROME)
         self.assert_in_sync(store, index)
@@ -347,7 +344,7 @@ class GraphIndexContract:
             make_relation_changes(Triplet("alice", "lives_in", "Rome, Italy"), seed=3)[0], relation_row=old.row
         )
         plan = [refined, RelationChange(Event.DELETE, IN_ROME, relation_row=old.row)]
-        store.commit((), relations=plan, scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit_plan(store, relations=plan, at=LATER)
         self.assert_in_sync(store, index)
         assert [(relation.weight, relation.memories) for relation in index.relations(ALICE)] == [
             (1, (told,)),
@@ -358,7 +355,7 @@ class GraphIndexContract:
         items = [make_item("I moved to Rome in May"), make_item("I moved to Rome on 7 June, or after")]
         told = DateRange("2025-05-01", "2025-05-31"), DateRange("2025-06-07", None)
         adds = make_relation_changes(IN_ROME, change_indexes=(0, 1), event_dates=told)
-        store.commit(make_changes(items), relations=adds, scope=ALICE, at=AT, embedding_space=SPACE)
+        commit_plan(store, make_changes(items), relations=adds)
         self.assert_in_sync(store, index)
         (relation,) = index.relations(ALICE)
         assert relation.event_dates == DateRange("2025-05-01", "2025-05-31")  # one end is known, the other is open
@@ -384,7 +381,7 @@ class GraphIndexContract:
         moved = dataclasses.replace(item, text="I live in Oslo", updated_at=LATER)
         change = MemoryChange(Event.UPDATE, moved, before=item.text, vector=unit_vectors(1, seed=8)[0])
         in_oslo = make_relation_changes(Triplet("alice", "lives_in", "Oslo"), change_indexes=(0,))
-        store.commit([change], relations=in_oslo, scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit_plan(store, [change], relations=in_oslo, at=LATER)
         self.assert_in_sync(store, index)
         assert [relation.valid_to for relation in index.relations(ALICE)] == [LATER, None]
 
@@ -451,9 +448,7 @@ class GraphIndexContract:
         typed = dataclasses.replace(
             make_relation_changes(Triplet("hub", "knows", "spoke 1 0"))[0], types=("wheel", "part")
         )
-        store.commit(
-            (), relations=[typed], scope=ALICE, at=AT, embedding_space=SPACE
-        )  # the hub comes after its relations now
+        commit_plan(store, relations=[typed])  # the hub comes after its relations now
         self.assert_in_sync(store, index, ALICE)
         (found,) = index.neighborhoods(ALICE, unit_vectors(1, seed=1), threshold=0.9, limit=1000)
         assert len(found.relations) == 700
@@ -473,14 +468,14 @@ class GraphIndexContract:
                     for change in make_relation_changes(Triplet(*said), seed=step)
                 ]
                 at = f"2025-06-{dice.integers(1, 30):02}T00:00:00+00:00"
-                store.commit((), relations=changes, scope=scope, at=at, embedding_space=SPACE)
+                commit_plan(store, relations=changes, scope=scope, at=at)
             elif kind < 5:
                 self.add_memory(store, " ".join(said), Triplet(*said), scope=scope)
             else:
                 gone = held[dice.integers(len(held))]
                 end = RelationChange(Event.DELETE, gone.triplet, relation_row=gone.row)
                 how: Any = {"on_conflict": "delete" if kind == 7 else "invalidate"}
-                store.commit((), relations=[end], scope=gone.scope, at=LATER, embedding_space=SPACE, **how)
+                commit_plan(store, relations=[end], scope=gone.scope, at=LATER, **how)
             if step % 20 == 0:
                 store.erase([item.id for item in store.list_memories(None)[:1]], at=LATER)
             if step % 40 == 39:

@@ -18,6 +18,7 @@ from mem0_core.contracts.samples import (
     LIKES_TEA,
     SPACE,
     StoreContract,
+    commit_plan,
     make_changes,
     make_item,
     make_relation_changes,
@@ -45,12 +46,10 @@ class GraphStoreContract(StoreContract):
         (relation,) = make_relation_changes(LIKES_TEA, change_indexes=(0,))
         item = make_item("Likes tea")
         stale = MemoryChange(Event.UPDATE, make_item("never stored"), before="never stored", vector=unit_vectors(1)[0])
-        refused = store.commit(
-            [*make_changes([item]), stale], relations=[relation], scope=ALICE, at=AT, embedding_space=SPACE
-        )
+        refused = commit_plan(store, [*make_changes([item]), stale], relations=[relation])
         assert refused.conflicts == (1,)
         assert self.current_relations(store) == []
-        commit = store.commit(make_changes([item]), relations=[relation], scope=ALICE, at=AT, embedding_space=SPACE)
+        commit = commit_plan(store, make_changes([item]), relations=[relation])
         assert [change.event for change in commit.relations] == [Event.ADD]
         (found,) = store.graph.relations(ALICE)
         assert (found.triplet, found.memories, found.weight) == (LIKES_TEA, (item.id,), 1)
@@ -70,7 +69,7 @@ class GraphStoreContract(StoreContract):
         assert self.current_relations(store, as_of=AT) == ["alice -- likes -- tea"]
         assert self.current_relations(store, as_of=LATER) == []
         assert self.current_relations(store, as_of=BEFORE) == []
-        store.commit((), relations=make_relation_changes(LIKES_TEA), scope=ALICE, at=LATEST, embedding_space=SPACE)
+        commit_plan(store, relations=make_relation_changes(LIKES_TEA), at=LATEST)
         intervals = [(one.valid_from, one.valid_to) for one in store.graph.relations(ALICE, include_ended=True)]
         assert intervals == [(AT, LATER), (LATEST, None)]
 
@@ -79,7 +78,7 @@ class GraphStoreContract(StoreContract):
         for item, at in zip(items, (AT, LATEST, LATEST), strict=True):
             about = AT if item is not items[2] else LATEST
             relations = make_relation_changes(LIKES_TEA, change_indexes=(0,), effective_at=about)
-            store.commit(make_changes([item]), relations=relations, scope=ALICE, at=at, embedding_space=SPACE)
+            commit_plan(store, make_changes([item]), relations=relations, at=at)
             if at == AT:
                 self.end_relation(store, LIKES_TEA)
         found = store.graph.relations(ALICE, include_ended=True)
@@ -102,7 +101,7 @@ class GraphStoreContract(StoreContract):
         end = RelationChange(Event.DELETE, LIKES_TEA, effective_at=LATER)
         (again,) = make_relation_changes(LIKES_TEA, effective_at=LATEST)
         plan = [start, end, again]
-        commit = store.commit((), relations=plan, scope=ALICE, at=LATEST, embedding_space=SPACE)
+        commit = commit_plan(store, relations=plan, at=LATEST)
         assert [change.event for change in commit.relations] == [Event.ADD, Event.DELETE, Event.ADD]
         intervals = [(one.valid_from, one.valid_to) for one in store.graph.relations(ALICE, include_ended=True)]
         assert intervals == [(AT, LATER), (LATEST, None)]
@@ -110,7 +109,7 @@ class GraphStoreContract(StoreContract):
     def test_the_end_of_a_relation_that_no_change_states_does_nothing(self, store: MemoryStore) -> None:
         self.add_relations(store, LIKES_TEA)
         end = RelationChange(Event.DELETE, LIKES_TEA)
-        commit = store.commit((), relations=[end], scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit = commit_plan(store, relations=[end], at=LATER)
         assert [change.event for change in commit.relations] == [Event.NONE]
         assert self.current_relations(store) == ["alice -- likes -- tea"]
 
@@ -126,11 +125,11 @@ class GraphStoreContract(StoreContract):
         again = MemoryChange(Event.NONE, item, message_indexes=(0,))
         said = Message("user", "I work at Stanford")
         added = make_relation_changes(works, change_indexes=(0,))
-        store.commit([again], relations=added, messages=[said], scope=ALICE, at=AT, embedding_space=SPACE)
+        commit_plan(store, [again], relations=added, messages=[said])
         (row,) = [one.row for one in store.graph.relations(ALICE)]
         (sharper,) = make_relation_changes(Triplet("alice", "works_as_professor_at", "Stanford"), relation_row=row)
         over = RelationChange(Event.DELETE, works, relation_row=row)
-        store.commit((), relations=[over, sharper], scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit_plan(store, relations=[over, sharper], at=LATER)
         (now,) = store.graph.relations(ALICE)
         assert (now.triplet, now.weight, now.memories) == (sharper.triplet, 2, (item.id,))
 
@@ -138,7 +137,7 @@ class GraphStoreContract(StoreContract):
         """Add a relation that memories with these texts support. Returns the memories."""
         items = [make_item(text) for text in texts]
         relations = make_relation_changes(triplet, change_indexes=tuple(range(len(items))))
-        store.commit(make_changes(items), relations=relations, scope=ALICE, at=AT, embedding_space=SPACE)
+        commit_plan(store, make_changes(items), relations=relations)
         found = [store.get(item.id) for item in items]
         return [item for item in found if item is not None]
 
@@ -181,20 +180,13 @@ class GraphStoreContract(StoreContract):
         deletion = MemoryChange(Event.DELETE, now, before=now.text)
         again = make_relation_changes(LIKES_TEA, message_indexes=(0,))
         messages = [Message("user", "I do like tea")]
-        store.commit([deletion], relations=again, messages=messages, scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit_plan(store, [deletion], relations=again, messages=messages, at=LATER)
         assert self.current_relations(store) == ["alice -- likes -- tea"]
 
     def test_a_relation_supported_by_messages_is_erased_with_them(self, store: MemoryStore) -> None:
         relations = make_relation_changes(LIKES_TEA, message_indexes=(0,))
         item = make_item("Drinks")
-        store.commit(
-            make_changes([item], sources=(0,)),
-            relations=relations,
-            messages=[Message("user", "Tea!")],
-            scope=ALICE,
-            at=AT,
-            embedding_space=SPACE,
-        )
+        commit_plan(store, make_changes([item], sources=(0,)), relations=relations, messages=[Message("user", "Tea!")])
         store.erase([item.id], at=LATER)
         assert self.current_relations(store, include_ended=True) == []
 
@@ -232,7 +224,7 @@ class GraphStoreContract(StoreContract):
         (row,) = [node.row for node, _ in store.graph.nodes_by_names(ALICE, ["tea"]).values()]
         store.erase_scope(ALICE, at=LATER)
         (change,) = make_relation_changes(Triplet("alice", "drinks", "tea"), destination_node=row)
-        store.commit((), relations=[change], scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit_plan(store, relations=[change], at=LATER)
         assert self.current_relations(store) == ["alice -- drinks -- tea"]
 
     @pytest.mark.parametrize("name", HOSTILE_NAMES)
@@ -270,7 +262,7 @@ class GraphStoreContract(StoreContract):
     def test_relations_list_the_existing_memories_that_support_them(self, store: MemoryStore) -> None:
         items = [make_item("Likes tea"), make_item("Tea, always")]
         relations = make_relation_changes(LIKES_TEA, change_indexes=(0, 1))
-        store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=relations)
+        commit_plan(store, make_changes(items), relations=relations)
         (relation,) = store.graph.relations(ALICE)
         assert store.graph.supporting_memory_rows([relation.row]) == {
             relation.row: [store.row(item.id) for item in items]
@@ -288,7 +280,7 @@ class GraphStoreContract(StoreContract):
             *make_relation_changes(rome, change_indexes=(0,)),
             *make_relation_changes(LIKES_TEA, change_indexes=(0, 1), seed=3),
         ]
-        store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=both)
+        commit_plan(store, make_changes(items), relations=both)
         told = store.get(items[0].id)
         assert told is not None
         after = dataclasses.replace(told, text="Rome, tea; in Oslo", updated_at=LATER)
@@ -343,9 +335,7 @@ class GraphStoreContract(StoreContract):
             ((LIKES_TEA,), ALICE, BEFORE, ("", "")),
             ((Triplet("alice", "lives_in", "Oslo"),), Scope("alice", "a"), AT, ("person", "place")),
         ):
-            store.commit(
-                (), relations=make_relation_changes(*triplets, types=types), scope=scope, at=at, embedding_space=SPACE
-            )
+            commit_plan(store, relations=make_relation_changes(*triplets, types=types), scope=scope, at=at)
             follow()
         assert ("Oslo", "place") in nodes.values()
         self.end_relation(store, LIKES_TEA)
@@ -367,7 +357,7 @@ class MergesContract(StoreContract):
             *make_relation_changes(ann, lives, change_indexes=(0,)),
             *make_relation_changes(anna, change_indexes=(1,), seed=3),
         ]
-        store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=adds)
+        commit_plan(store, make_changes(items), relations=adds)
         before = store.graph.relations(ALICE, include_ended=True)
         rows = {one.triplet.source: one.source_node for one in before}
         proposed = Merge("entity", ALICE, "anna", ("ann",), 0.9, ("alike",))
@@ -391,7 +381,7 @@ class MergesContract(StoreContract):
         assert store.merges.aliases(ALICE, "entity") == {entity_key("ann"): "anna"}
         assert store.merges.aliases(BOB, "entity") == {}
         assert store.merges.aliases(Scope("alice", "a"), "entity", exact=True) == {}
-        store.commit((), scope=ALICE, at=LATER, embedding_space=SPACE, relations=make_relation_changes(ann))
+        commit_plan(store, at=LATER, relations=make_relation_changes(ann))
         assert {one.triplet.source for one in store.graph.relations(ALICE)} == {"anna"}
         texts = store.merges.texts_to_embed(str(done.id))
         assert set(texts) == {"ann", "ann likes tea", "ann lives in Rome"}
@@ -413,7 +403,7 @@ class MergesContract(StoreContract):
             *make_relation_changes(ann, change_indexes=(0,)),
             *make_relation_changes(anna, change_indexes=(1,), seed=3),
         ]
-        store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=adds)
+        commit_plan(store, make_changes(items), relations=adds)
         rows = {one.triplet.source: one.source_node for one in store.graph.relations(ALICE)}
         vectors = {"anna likes tea": unit_vectors(1)[0]}
         plan = MergePlan(Merge("entity", ALICE, "anna", ("ann",)), rows["anna"], (rows["ann"],), vectors)

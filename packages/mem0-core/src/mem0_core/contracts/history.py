@@ -10,8 +10,8 @@ from mem0_core.contracts.samples import (
     BEFORE,
     BOB,
     LATER,
-    SPACE,
     StoreContract,
+    commit_plan,
     item_fields,
     make_changes,
     make_item,
@@ -46,7 +46,7 @@ class HistoryContract(StoreContract):
 
     def test_a_repeated_fact_adds_no_history(self, store: MemoryStore) -> None:
         (first,) = self.add(store, "Likes cheese pizza.")
-        store.commit(make_changes([make_item("likes  CHEESE pizza!")]), scope=ALICE, at=AT, embedding_space=SPACE)
+        commit_plan(store, make_changes([make_item("likes  CHEESE pizza!")]))
         self.add(store, "Likes cheese pizza.", scope=BOB)
         assert len(store.history(first.id)) == 1
 

@@ -12,8 +12,8 @@ from mem0_core.contracts.samples import (
     AT,
     BOB,
     LATER,
-    SPACE,
     StoreContract,
+    commit_plan,
     make_changes,
     make_item,
     unit_vectors,
@@ -201,7 +201,7 @@ class LexiconContract(StoreContract):
     def test_distinct_sessions_have_no_neighbors_unless_they_share_a_run(self, store: MemoryStore) -> None:
         for scope, is_alone in ((ALICE, True), (Scope("alice", None, "r"), False)):
             items = [make_item(text, scope) for text in ("one here", "two here")]
-            store.commit(make_changes(items), scope=scope, at=AT, embedding_space=SPACE, distinct_sessions=True)
+            commit_plan(store, make_changes(items), scope=scope, distinct_sessions=True)
             sketch = self.features_of(store, items[0])
             assert sketch is not None
             assert (sketch.next_row is None) == is_alone

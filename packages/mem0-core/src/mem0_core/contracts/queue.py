@@ -10,8 +10,8 @@ from mem0_core.contracts.samples import (
     BOB,
     DIMS,
     LATER,
-    SPACE,
     StoreContract,
+    commit_plan,
     in_threads,
     make_changes,
     make_item,
@@ -79,16 +79,12 @@ class QueueContract(StoreContract):
         assert self.lease_jobs(store, "next") == [row]
         assert not store.jobs.renew_lease(Lease("slow", (row,)), seconds=60)
         assert not store.jobs.mark_done(Lease("slow", (row,)))
-        lost = store.commit(
-            make_changes([make_item("tea")]), scope=ALICE, at=AT, embedding_space=SPACE, lease=Lease("slow", (row,))
-        )
+        lost = commit_plan(store, make_changes([make_item("tea")]), lease=Lease("slow", (row,)))
         assert (lost.lease_lost, lost.applied) == (True, ())
         assert store.list_memories(ALICE) == []
         store.jobs.release_failed(Lease("slow", (row,)), error="late", retry_in=None)
         assert [(job.state, job.attempts) for job in store.jobs.list_jobs()] == [("leased", 0)]
-        done = store.commit(
-            make_changes([make_item("tea")]), scope=ALICE, at=AT, embedding_space=SPACE, lease=Lease("next", (row,))
-        )
+        done = commit_plan(store, make_changes([make_item("tea")]), lease=Lease("next", (row,)))
         assert not done.lease_lost
         assert store.jobs.list_jobs() == []
 
@@ -173,9 +169,7 @@ class ImportsContract(StoreContract):
 
     def test_a_checkpoint_is_stored_with_the_memories_of_the_import(self, store: MemoryStore) -> None:
         assert store.import_checkpoint(ALICE, "diary") == 0
-        store.commit(
-            make_changes([make_item("tea")]), scope=ALICE, at=AT, embedding_space=SPACE, import_checkpoint=("diary", 10)
-        )
+        commit_plan(store, make_changes([make_item("tea")]), import_checkpoint=("diary", 10))
         assert store.import_checkpoint(ALICE, "diary") == 10
         cake = make_changes([make_item("cake")])
         with pytest.raises(ConfigError):

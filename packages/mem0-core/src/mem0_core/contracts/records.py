@@ -17,6 +17,7 @@ from mem0_core.contracts.samples import (
     LATER,
     SPACE,
     StoreContract,
+    commit_plan,
     in_threads,
     item_fields,
     make_changes,
@@ -50,7 +51,7 @@ class RecordsContract(StoreContract):
             memory_type="procedural_memory",
             expiration_date="2030-01-01",
         )
-        store.commit(make_changes([item]), scope=item.scope, at=AT, embedding_space=SPACE)
+        commit_plan(store, make_changes([item]), scope=item.scope)
         found = store.get(item.id)
         assert found is not None
         assert found.seq > 0
@@ -68,9 +69,7 @@ class RecordsContract(StoreContract):
 
     def test_the_same_fact_is_stored_once_per_scope(self, store: MemoryStore) -> None:
         (first,) = self.add(store, "Likes cheese pizza.")
-        commit = store.commit(
-            make_changes([make_item("likes  CHEESE pizza!")]), scope=ALICE, at=AT, embedding_space=SPACE
-        )
+        commit = commit_plan(store, make_changes([make_item("likes  CHEESE pizza!")]))
         assert [(change.event, change.after.id) for change in commit.applied] == [(Event.NONE, first.id)]
         (others,) = self.add(store, "Likes cheese pizza.", scope=BOB)
         assert others.id != first.id
@@ -82,9 +81,7 @@ class RecordsContract(StoreContract):
         assert len(store.list_memories(ALICE)) == 2
 
     def test_duplicates_within_one_plan_become_one_memory(self, store: MemoryStore) -> None:
-        commit = store.commit(
-            make_changes([make_item("Same"), make_item("same!")]), scope=ALICE, at=AT, embedding_space=SPACE
-        )
+        commit = commit_plan(store, make_changes([make_item("Same"), make_item("same!")]))
         assert [change.event for change in commit.applied] == [Event.ADD, Event.NONE]
 
     def test_fact_keys_are_looked_up_in_exactly_one_scope(self, store: MemoryStore) -> None:
@@ -105,7 +102,7 @@ class RecordsContract(StoreContract):
         self.change(store, Event.UPDATE, item, "Lives in Porto")
         stale = MemoryChange(Event.DELETE, item, before="Lives in Lisbon")
         plan = [*make_changes([make_item("New fact")]), stale]
-        commit = store.commit(plan, scope=ALICE, messages=[Message("user", "hello")], at=AT, embedding_space=SPACE)
+        commit = commit_plan(store, plan, messages=[Message("user", "hello")])
         assert commit.conflicts == (1,)
         assert commit.applied == ()
         assert [found.text for found in store.list_memories(ALICE)] == ["Lives in Porto"]
@@ -115,13 +112,7 @@ class RecordsContract(StoreContract):
         before = store.position(ALICE)
         broken = MemoryChange(Event.ADD, make_item("Broken"), vector=unit_vectors(1, dims=DIMS + 1)[0])
         with pytest.raises(StoreError):
-            store.commit(
-                [*make_changes([make_item("Good")]), broken],
-                scope=ALICE,
-                messages=[Message("user", "hello")],
-                at=AT,
-                embedding_space=SPACE,
-            )
+            commit_plan(store, [*make_changes([make_item("Good")]), broken], messages=[Message("user", "hello")])
         assert store.list_memories(ALICE) == []
         assert store.message_log.messages(ALICE) == []
         assert store.position(ALICE) == before
@@ -150,11 +141,11 @@ class RecordsContract(StoreContract):
             MemoryChange(Event.UPDATE, renamed, before="Likes tea", vector=unit_vectors(1)[0]),
             MemoryChange(Event.DELETE, coffee, before="Likes coffee"),
         ]
-        store.commit(plan, scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit_plan(store, plan, at=LATER)
         (left,) = store.list_memories(ALICE)
         assert left.text == "Likes coffee"
         plan = [*make_changes([make_item("likes COFFEE!")]), MemoryChange(Event.DELETE, left, before="Likes coffee")]
-        store.commit(plan, scope=ALICE, at=LATER, embedding_space=SPACE)
+        commit_plan(store, plan, at=LATER)
         assert [item.text for item in store.list_memories(ALICE)] == ["likes COFFEE!"]
 
     def test_metadata_changed_since_the_plan_is_a_conflict(self, store: MemoryStore) -> None:
@@ -167,15 +158,11 @@ class RecordsContract(StoreContract):
     def test_a_plan_can_depend_on_a_memory_it_does_not_change(self, store: MemoryStore) -> None:
         (seen,) = self.add(store, "Likes tea")
         there = MemoryChange(Event.NONE, seen, before=seen.text)
-        done = store.commit(
-            [there, *make_changes([make_item("Likes milk in it")])], scope=ALICE, at=LATER, embedding_space=SPACE
-        )
+        done = commit_plan(store, [there, *make_changes([make_item("Likes milk in it")])], at=LATER)
         assert [change.event for change in done.applied] == [Event.NONE, Event.ADD]
         assert store.get(seen.id) == seen
         store.erase([seen.id], at=LATER)
-        done = store.commit(
-            [there, *make_changes([make_item("Likes sugar in it")])], scope=ALICE, at=LATER, embedding_space=SPACE
-        )
+        done = commit_plan(store, [there, *make_changes([make_item("Likes sugar in it")])], at=LATER)
         assert (done.conflicts, done.applied) == ((0,), ())
         assert [item.text for item in store.list_memories(ALICE)] == ["Likes milk in it"]
 
@@ -224,7 +211,7 @@ class RecordsContract(StoreContract):
             ("2040-01-01", Event.NONE, None),
         ):
             again = make_changes([make_item("on a diet", expiration_date=until)])
-            (done,) = store.commit(again, scope=ALICE, at=LATER, embedding_space=SPACE).applied
+            (done,) = commit_plan(store, again, at=LATER).applied
             assert (done.event, done.after.expiration_date) == (event, kept)
         assert len(store.list_memories(ALICE)) == 1
 

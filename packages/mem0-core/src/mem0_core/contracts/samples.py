@@ -72,6 +72,13 @@ def make_relation_changes(*triplets: Triplet, seed: int = 0, **fields: Any) -> l
     ]
 
 
+def commit_plan(
+    store: MemoryStore, changes: Sequence[MemoryChange] = (), *, scope: Scope = ALICE, at: str = AT, **options: Any
+) -> CommitResult:
+    """Commit a plan in the embedding space of the suites."""
+    return store.commit(changes, scope=scope, at=at, embedding_space=SPACE, **options)
+
+
 def assert_nearest(
     found: Sequence[tuple[int, float]],
     rows: NDArray[np.int64],
@@ -119,7 +126,7 @@ class StoreContract:
     def add(self, store: MemoryStore, *texts: str, scope: Scope = ALICE, **fields: Any) -> list[MemoryItem]:
         """Commit memories with these texts. Returns them as stored."""
         items = [make_item(text, scope, **fields) for text in texts]
-        commit = store.commit(make_changes(items), scope=scope, at=AT, embedding_space=SPACE)
+        commit = commit_plan(store, make_changes(items), scope=scope)
         return [change.after for change in commit.applied]
 
     def change(self, store: MemoryStore, event: Event, item: MemoryItem, text: str, *stated: Triplet) -> CommitResult:
@@ -132,15 +139,13 @@ class StoreContract:
             after = MemoryItem(**{**item_fields(now), "text": text, "hash": content_hash(text), "updated_at": LATER})
             change = MemoryChange(Event.UPDATE, after, before=now.text, vector=unit_vectors(1, seed=9)[0])
         relations = make_relation_changes(*stated, change_indexes=(0,)) if stated else ()
-        return store.commit([change], relations=relations, scope=item.scope, at=LATER, embedding_space=SPACE)
+        return commit_plan(store, [change], relations=relations, scope=item.scope, at=LATER)
 
     def add_relations(
         self, store: MemoryStore, *triplets: Triplet, scope: Scope = ALICE, **options: Any
     ) -> CommitResult:
         """Commit `triplets` as new relations."""
-        return store.commit(
-            (), relations=make_relation_changes(*triplets), scope=scope, at=AT, embedding_space=SPACE, **options
-        )
+        return commit_plan(store, relations=make_relation_changes(*triplets), scope=scope, **options)
 
     def current_relations(self, store: MemoryStore, scope: Scope = ALICE, **options: Any) -> list[str]:
         return [str(relation.triplet) for relation in store.graph.relations(scope, **options)]

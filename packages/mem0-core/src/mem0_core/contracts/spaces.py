@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mem0_core.contracts.samples import AT, BOB, LATER, SPACE, StoreContract, make_changes, make_item
+from mem0_core.contracts.samples import AT, BOB, LATER, StoreContract, commit_plan, make_changes, make_item
 from mem0_core.domain.records import Message, new_id
 from mem0_core.domain.spaces import (
     MAX_PENDING_WRITES,
@@ -145,7 +145,7 @@ class SpacesContract(StoreContract):
         self.make_team(store)
         scope = space_scope("team")
         plan = make_changes([make_item("we ski", scope)])
-        store.commit(plan, scope=scope, messages=[Message("user", "we ski")], at=AT, embedding_space=SPACE)
+        commit_plan(store, plan, scope=scope, messages=[Message("user", "we ski")])
         store.spaces.propose(_make_write())
         assert store.erase_scope(scope, at=LATER, purge=True) == 1
         assert not any(store.maintenance.count_scope(scope).values())

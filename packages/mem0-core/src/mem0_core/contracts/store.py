@@ -20,7 +20,7 @@ from mem0_core.contracts.samples import (
     AT,
     BOB,
     LATER,
-    SPACE,
+    commit_plan,
     make_item,
     unit_vectors,
 )
@@ -61,7 +61,7 @@ class MemoryStoreContract(
             MemoryChange(Event.ADD, opera, vector=vectors[0], message_indexes=(0,)),
             MemoryChange(Event.ADD, ski, vector=vectors[1], message_indexes=(1,)),
         ]
-        store.commit(plan, scope=ALICE, messages=said, at=AT, embedding_space=SPACE)
+        commit_plan(store, plan, messages=said)
         before = store.position(ALICE)
         assert store.erase([opera.id, "unknown"], at=LATER) == 1
         assert store.get(opera.id) is None
@@ -74,7 +74,7 @@ class MemoryStoreContract(
     def test_purging_removes_the_messages_of_memories_deleted_by_a_plan(self, store: MemoryStore) -> None:
         item = make_item("Loves pizza")
         plan = [MemoryChange(Event.ADD, item, vector=unit_vectors(1)[0], message_indexes=(0,))]
-        store.commit(plan, scope=ALICE, messages=[Message("user", "I love pizza")], at=AT, embedding_space=SPACE)
+        commit_plan(store, plan, messages=[Message("user", "I love pizza")])
         self.change(store, Event.DELETE, item, "Loves pizza")
         assert len(store.message_log.messages(ALICE)) == 1
         store.erase([item.id], at=LATER, purge=True)

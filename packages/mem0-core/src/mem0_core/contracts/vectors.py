@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from mem0_core.contracts.samples import (
     ALICE,
-    AT,
     BOB,
     COSINE_TOLERANCE,
     LATER,
-    SPACE,
     StoreContract,
     assert_nearest,
+    commit_plan,
     in_threads,
     make_changes,
     make_item,
@@ -63,7 +62,7 @@ class VectorIndexContract:
     def fill(self, store: MemoryStore, count: int, *, scope: Scope = ALICE, seed: int = 1) -> NDArray[np.float32]:
         """Add `count` memories. Returns their vectors in the order of their rows."""
         items = [make_item(f"fact {seed} {i}", scope, metadata={"i": i}) for i in range(count)]
-        store.commit(make_changes(items, seed=seed), scope=scope, at=AT, embedding_space=SPACE)
+        commit_plan(store, make_changes(items, seed=seed), scope=scope)
         return unit_vectors(count, seed=seed)
 
     def test_finds_the_nearest_best_first(self, store: MemoryStore, index: VectorIndex) -> None:
@@ -109,12 +108,7 @@ class VectorIndexContract:
         assert score == pytest.approx(1.0, abs=COSINE_TOLERANCE)
         item = store.memories_by_rows([row], scope=ALICE)[row]
         moved = unit_vectors(1, seed=8)
-        store.commit(
-            [MemoryChange(Event.UPDATE, item, before=item.text, vector=moved[0])],
-            scope=ALICE,
-            at=AT,
-            embedding_space=SPACE,
-        )
+        commit_plan(store, [MemoryChange(Event.UPDATE, item, before=item.text, vector=moved[0])])
         (nearest, score) = index.nearest(ALICE, moved, 1)[0][0]
         assert nearest == row
         assert score == pytest.approx(1.0, abs=COSINE_TOLERANCE)

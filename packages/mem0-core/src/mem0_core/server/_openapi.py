@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -77,11 +78,12 @@ _IDEMPOTENCY_KEY: Schema = {
 }
 
 
-def build_document(routes: Iterable[Route], version: str) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document of some routes."""
+def build_document(routes: Iterable[Route], handlers: object, version: str) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of some routes, described by the docstrings of their handlers."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _describe(route)
+        text = inspect.getdoc(getattr(handlers, route.handler)) or ""
+        paths.setdefault(route.path, {})[route.method.lower()] = _describe(route, text.partition("\n")[0].rstrip("."))
     schemes = {
         "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         "bearer": {"type": "http", "scheme": "bearer"},
@@ -95,13 +97,13 @@ def build_document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
-def _describe(route: Route) -> dict[str, Any]:
+def _describe(route: Route, summary: str) -> dict[str, Any]:
     """Return the operation object of a route."""
     operation: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", f"{route.method.lower()}{route.path}").strip("_"),
-        "summary": route.summary,
+        "summary": summary,
         "responses": {
-            "200": {"description": route.summary, "content": {"application/json": {"schema": _refer(route.result)}}},
+            "200": {"description": summary, "content": {"application/json": {"schema": _refer(route.result)}}},
             "default": _PROBLEM,
         },
     }

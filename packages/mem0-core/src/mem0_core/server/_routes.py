@@ -100,8 +100,7 @@ class Route:
 
     Attributes:
         method, path: HTTP method, and path with its parameters in braces.
-        handler: Name of the method of `RestApi` that serves it.
-        summary: Its purpose.
+        handler: Name of the method of `RestApi` that serves it; the first line of its docstring describes the route.
         result: Name of the schema of its result; with brackets, of a list of them.
         body: Fields of its JSON body; None without a body.
         query: Parameters of its query string.
@@ -113,7 +112,6 @@ class Route:
     method: str
     path: str
     handler: str
-    summary: str
     result: str
     body: Mapping[str, Schema] | None = None
     query: Mapping[str, Schema] = field(default_factory=dict)
@@ -122,131 +120,78 @@ class Route:
     is_public: bool = False
 
 
+def _ask(method: str, path: str, handler: str, result: str, body: Mapping[str, Schema], *required: str) -> Route:
+    """Return a route that changes nothing: its body is a question."""
+    return Route(method, path, handler, result, body=body, required=required)
+
+
+def _write(method: str, path: str, handler: str, result: str, body: Mapping[str, Schema], *required: str) -> Route:
+    """Return a route that changes memories as its body says."""
+    return Route(method, path, handler, result, body=body, required=required, is_write=True)
+
+
 _ONE, _KNOWN = "/memories/{memory_id}", "/v1/memories/{memory_id}/"
-_ADDED: dict[str, Any] = {"body": {**SCOPE, **ADD}, "required": ("messages",), "is_write": True}
-_SEARCHED: dict[str, Any] = {"body": {**SCOPE, **SEARCH}, "required": ("query",)}
-_UPDATED: dict[str, Any] = {"body": UPDATE, "is_write": True}
+_ADD, _SEARCH = {**SCOPE, **ADD}, {**SCOPE, **SEARCH}
 
 _SELF_HOSTED = (
-    Route("POST", "/memories", "add", "Add messages", "Added", **_ADDED),
-    Route("GET", "/memories", "list_all", "List the memories of a scope", "Memories", query={**SCOPE, **_LIST}),
-    Route("DELETE", "/memories", "delete_all", "Delete everything of a scope", "Done", query=SCOPE, is_write=True),
-    Route("POST", "/search", "search", "Search memories", "Memories", **_SEARCHED),
-    Route("GET", _ONE, "get", "Return a memory, or null", "Memory?"),
-    Route("PUT", _ONE, "update", "Replace the text of a memory, or add to its metadata", "Updated", **_UPDATED),
-    Route("DELETE", _ONE, "delete", "Delete a memory", "Done", is_write=True),
-    Route("GET", f"{_ONE}/history", "history", "Return the changes of a memory", "Change[]"),
-    Route("POST", "/reset", "reset", "Empty the store; for administrators", "Done", is_write=True),
-    Route("DELETE", "/entities/{kind}/{name}", "delete_entity", "Delete everything of an id", "Done", is_write=True),
+    _write("POST", "/memories", "add", "Added", _ADD, "messages"),
+    Route("GET", "/memories", "list_all", "Memories", query={**SCOPE, **_LIST}),
+    Route("DELETE", "/memories", "delete_all", "Done", query=SCOPE, is_write=True),
+    _ask("POST", "/search", "search", "Memories", _SEARCH, "query"),
+    Route("GET", _ONE, "get", "Memory?"),
+    _write("PUT", _ONE, "update", "Updated", UPDATE),
+    Route("DELETE", _ONE, "delete", "Done", is_write=True),
+    Route("GET", f"{_ONE}/history", "history", "Change[]"),
+    Route("POST", "/reset", "reset", "Done", is_write=True),
+    Route("DELETE", "/entities/{kind}/{name}", "delete_entity", "Done", is_write=True),
 )
 _CLIENT = (
-    Route("GET", "/v1/ping/", "ping", "Confirm a key", "Ping"),
-    Route("POST", "/v3/memories/add/", "add", "Add messages", "Added", **_ADDED),
+    Route("GET", "/v1/ping/", "ping", "Ping"),
+    _write("POST", "/v3/memories/add/", "add", "Added", _ADD, "messages"),
     Route(
-        *("POST", "/v3/memories/", "list_page", "List a page of memories", "Page"),
+        *("POST", "/v3/memories/", "list_page", "Page"),
         body={**SCOPE, **PAGE},
         query={"page": _COUNT, "page_size": _COUNT},
     ),
-    Route("POST", "/v3/memories/search/", "search", "Search memories", "Memories", **_SEARCHED),
-    Route("GET", _KNOWN, "get_known", "Return a memory", "Memory"),
-    Route("PUT", _KNOWN, "update", "Replace the text of a memory, or add to its metadata", "Updated", **_UPDATED),
-    Route("DELETE", _KNOWN, "delete", "Delete a memory", "Done", is_write=True),
-    Route("GET", f"{_KNOWN}history/", "history", "Return the changes of a memory", "Change[]"),
-    Route("DELETE", "/v1/memories/", "delete_all", "Delete everything of a scope", "Done", query=SCOPE, is_write=True),
-    Route(
-        *(
-            "POST",
-            "/v1/feedback/",
-            "give_feedback",
-            "Mark a memory as useful or useless, or withdraw it",
-            "Feedback",
-        ),
-        body=FEEDBACK,
-        required=("memory_id",),
-        is_write=True,
-    ),
-    Route("DELETE", "/v2/entities/{kind}/{name}/", "delete_entity", "Delete an id", "Done", is_write=True),
+    _ask("POST", "/v3/memories/search/", "search", "Memories", _SEARCH, "query"),
+    Route("GET", _KNOWN, "get_known", "Memory"),
+    _write("PUT", _KNOWN, "update", "Updated", UPDATE),
+    Route("DELETE", _KNOWN, "delete", "Done", is_write=True),
+    Route("GET", f"{_KNOWN}history/", "history", "Change[]"),
+    Route("DELETE", "/v1/memories/", "delete_all", "Done", query=SCOPE, is_write=True),
+    _write("POST", "/v1/feedback/", "give_feedback", "Feedback", FEEDBACK, "memory_id"),
+    Route("DELETE", "/v2/entities/{kind}/{name}/", "delete_entity", "Done", is_write=True),
 )
 _USER: Mapping[str, Schema] = {"user_id": SCOPE["user_id"]}
-_IN_SPACE = "/v1/spaces/{space}"
-_ONE_MEMBER, _ONE_SHARED = f"{_IN_SPACE}/members/{{member}}", f"{_IN_SPACE}/memories/{{memory_id}}"
+_SPACE = "/v1/spaces/{space}"
+_ONE_MEMBER, _ONE_SHARED = f"{_SPACE}/members/{{member}}", f"{_SPACE}/memories/{{memory_id}}"
 _SPACES = (
-    Route("GET", "/v1/spaces", "list_spaces", "List the spaces of a user", "Space[]", query=_USER),
-    Route(
-        *("POST", "/v1/spaces", "create_space", "Create a space", "Space"),
-        body={**_USER, **SPACE},
-        required=("space",),
-        is_write=True,
-    ),
-    Route(
-        *("PATCH", _IN_SPACE, "set_approval", "Let the writes of a space wait for approval, or not", "Done"),
-        body={**_USER, **APPROVAL},
-        required=("requires_approval",),
-        is_write=True,
-    ),
-    Route("DELETE", _IN_SPACE, "delete_space", "Erase a space", "Receipt", query=_USER, is_write=True),
-    Route("GET", f"{_IN_SPACE}/members", "list_members", "List the members of a space", "Member[]", query=_USER),
-    Route(
-        *("PUT", _ONE_MEMBER, "set_member", "Add a member to a space, or change a role", "Done"),
-        body={**_USER, **MEMBER},
-        required=("role",),
-        is_write=True,
-    ),
-    Route("DELETE", _ONE_MEMBER, "remove_member", "Remove a member from a space", "Done", query=_USER, is_write=True),
-    Route(
-        *("GET", f"{_IN_SPACE}/memories", "list_space", "List the memories of a space", "Memories"),
-        query={**_USER, "limit": _COUNT},
-    ),
-    Route(
-        *("POST", f"{_IN_SPACE}/memories", "add_to_space", "Add messages to a space", "Added"),
-        body={**_USER, **ADD_TO_SPACE},
-        required=("messages",),
-        is_write=True,
-    ),
-    Route(
-        *("PUT", _ONE_SHARED, "update_in_space", "Replace the text of a memory of a space", "Done"),
-        body={**_USER, **UPDATE},
-        required=("text",),
-        is_write=True,
-    ),
-    Route("DELETE", _ONE_SHARED, "delete_in_space", "Delete a memory of a space", "Done", query=_USER, is_write=True),
-    Route("GET", f"{_IN_SPACE}/writes", "list_writes", "List the writes that wait", "Write[]", query=_USER),
-    Route(
-        *("POST", f"{_IN_SPACE}/writes/{{write_id}}", "settle_write", "Approve or reject a write", "Settled"),
-        body={**_USER, **VERDICT},
-        required=("approve",),
-        is_write=True,
-    ),
-    Route(
-        *("POST", "/v1/spaces/search", "search_spaces", "Search a user's memories and those of spaces", "Memories"),
-        body={**_USER, **SEARCH_SPACES},
-        required=("query",),
-    ),
-    Route(
-        *("POST", "/v1/spaces/context", "build_space_context", "Return the context of a turn, with spaces", "Context"),
-        body={**_USER, **SPACES_CONTEXT},
-    ),
-    Route(
-        *("POST", "/v1/spaces/answer", "answer_from_spaces", "Answer a question, with spaces", "Answer"),
-        body={**_USER, **ANSWER_FROM_SPACES},
-        required=("question",),
-    ),
+    Route("GET", "/v1/spaces", "list_spaces", "Space[]", query=_USER),
+    _write("POST", "/v1/spaces", "create_space", "Space", {**_USER, **SPACE}, "space"),
+    _write("PATCH", _SPACE, "set_approval", "Done", {**_USER, **APPROVAL}, "requires_approval"),
+    Route("DELETE", _SPACE, "delete_space", "Receipt", query=_USER, is_write=True),
+    Route("GET", f"{_SPACE}/members", "list_members", "Member[]", query=_USER),
+    _write("PUT", _ONE_MEMBER, "set_member", "Done", {**_USER, **MEMBER}, "role"),
+    Route("DELETE", _ONE_MEMBER, "remove_member", "Done", query=_USER, is_write=True),
+    Route("GET", f"{_SPACE}/memories", "list_space", "Memories", query={**_USER, "limit": _COUNT}),
+    _write("POST", f"{_SPACE}/memories", "add_to_space", "Added", {**_USER, **ADD_TO_SPACE}, "messages"),
+    _write("PUT", _ONE_SHARED, "update_in_space", "Done", {**_USER, **UPDATE}, "text"),
+    Route("DELETE", _ONE_SHARED, "delete_in_space", "Done", query=_USER, is_write=True),
+    Route("GET", f"{_SPACE}/writes", "list_writes", "Write[]", query=_USER),
+    _write("POST", f"{_SPACE}/writes/{{write_id}}", "settle_write", "Settled", {**_USER, **VERDICT}, "approve"),
+    _ask("POST", "/v1/spaces/search", "search_spaces", "Memories", {**_USER, **SEARCH_SPACES}, "query"),
+    _ask("POST", "/v1/spaces/context", "build_space_context", "Context", {**_USER, **SPACES_CONTEXT}),
+    _ask("POST", "/v1/spaces/answer", "answer_from_spaces", "Answer", {**_USER, **ANSWER_FROM_SPACES}, "question"),
 )
 _OURS = (
-    Route("POST", "/v1/context", "context", "Return the context of a turn", "Context", body={**SCOPE, **CONTEXT}),
-    Route(
-        *("POST", "/v1/answer", "answer", "Answer a question", "Answer"),
-        body={**SCOPE, **ANSWER},
-        required=("question",),
-    ),
-    Route("GET", "/v1/relations", "relations", "Return relations", "Relation[]", query={**SCOPE, **_RELATIONS}),
-    Route(
-        "GET", "/v1/events", "events", "Return the next changes, or stream them", "Changes", query={**SCOPE, **_EVENTS}
-    ),
+    _ask("POST", "/v1/context", "context", "Context", {**SCOPE, **CONTEXT}),
+    _ask("POST", "/v1/answer", "answer", "Answer", {**SCOPE, **ANSWER}, "question"),
+    Route("GET", "/v1/relations", "relations", "Relation[]", query={**SCOPE, **_RELATIONS}),
+    Route("GET", "/v1/events", "events", "Changes", query={**SCOPE, **_EVENTS}),
     *_SPACES,
-    Route("GET", "/openapi.json", "describe", "Return this document", "Document", is_public=True),
-    Route("GET", "/healthz", "check_health", "Report that the process answers", "Status", is_public=True),
-    Route("GET", "/readyz", "check_readiness", "Report that the store answers", "Status", is_public=True),
+    Route("GET", "/openapi.json", "describe", "Document", is_public=True),
+    Route("GET", "/healthz", "check_health", "Status", is_public=True),
+    Route("GET", "/readyz", "check_readiness", "Status", is_public=True),
 )
 
 ROUTES: tuple[Route, ...] = (*_SELF_HOSTED, *_CLIENT, *_OURS)

@@ -204,7 +204,7 @@ class RestApi(EventHandlers, SpaceHandlers):
         return await self._memory.afeedback(fields.get("memory_id", ""), _VERDICTS[verdict], **merge_ids(key, {}))
 
     async def reset(self, request: Any, key: ApiKey) -> Any:
-        """Empty the store."""
+        """Empty the store; for administrators."""
         if not key.is_admin:
             raise HttpError(403, "only a key without a user, agent or run may do this")
         await self._memory.areset()
@@ -243,7 +243,7 @@ class RestApi(EventHandlers, SpaceHandlers):
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        return build_document(ROUTES, mem0_core.__version__)
+        return build_document(ROUTES, self, mem0_core.__version__)
 
     async def check_health(self, request: Any, key: ApiKey) -> Any:
         """Report that the process answers."""
