@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.stores.postgres.schema import TABLES, TableLayout, migration_statements
+from mem0_core.stores.postgres.schema import TableLayout, migration_statements
+from mem0_core.stores.sql.schema import TABLES
 from mem0_core.stores.sqlite._layout import split_statements
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
 

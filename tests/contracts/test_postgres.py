@@ -26,9 +26,9 @@ from mem0_core.contracts.graph_index import GraphIndexContract
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import GraphIndex, MemoryStore, VectorIndex
 from mem0_core.stores.graph.embedded import EmbeddedGraph
-from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.postgres.store import PostgresStore
 from mem0_core.stores.postgres.vectors import PgvectorIndex
+from mem0_core.stores.sql.rows import partition_key
 from mem0_core.stores.vector.faiss import FaissIndex
 
 pytestmark = pytest.mark.needs_server

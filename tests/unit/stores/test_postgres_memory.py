@@ -628,7 +628,7 @@ def test_the_printed_ddl_makes_what_the_store_makes(
 
 
 def test_with_citus_tables_are_distributed_beside_one_another(capsys: pytest.CaptureFixture[str]) -> None:
-    from mem0_core.stores.postgres.schema import TABLES
+    from mem0_core.stores.sql.schema import TABLES
 
     assert main(["schema", "--layout", "citus"]) == 0
     ddl = capsys.readouterr().out

@@ -10,9 +10,9 @@ from mem0_core.contracts import AT, SPACE, make_changes, make_item
 from mem0_core.domain.records import Scope
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.stores.postgres.engine.locks import lock_partitions
-from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.postgres.store import PostgresStore
 from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
+from mem0_core.stores.sql.rows import partition_key
 from tests.support import MODES, Mode
 
 pytestmark = pytest.mark.needs_server

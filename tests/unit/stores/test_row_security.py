@@ -19,9 +19,9 @@ from mem0_core.domain.records import Message, Scope
 from mem0_core.domain.spaces import PendingWrite, SpaceRole, find_space_name, space_scope
 from mem0_core.interfaces import Lease, Summary
 from mem0_core.stores.postgres.engine.dialect import POSTGRES
-from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.postgres.schema import SCHEMA_VERSIONS, grant_script
 from mem0_core.stores.postgres.store import PostgresStore
+from mem0_core.stores.sql.rows import partition_key
 from mem0_core.testing import HashEmbedder
 
 psycopg = pytest.importorskip("psycopg")

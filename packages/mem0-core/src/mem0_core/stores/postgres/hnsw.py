@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core.domain.records import Axis, Scope
-from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.sql.engine.steps import Statement, Steps, execute, execute_batch, fetch_rows
+from mem0_core.stores.sql.rows import partition_key
 
 if TYPE_CHECKING:
     import numpy as np

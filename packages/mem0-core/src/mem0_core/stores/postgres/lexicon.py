@@ -14,10 +14,17 @@ from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.postgres.engine.locks import set_scope
-from mem0_core.stores.postgres.engine.rows import partition_key, scope_from_ids, scope_ids, scope_sql, to_int_list
+from mem0_core.stores.postgres.engine.rows import scope_sql, to_int_list
 from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.sql.engine.steps import StepMethods, Steps, execute, execute_many, fetch_rows, read_method
-from mem0_core.stores.sql.rows import index_keys, narrowest_axis, session_number
+from mem0_core.stores.sql.rows import (
+    index_keys,
+    narrowest_axis,
+    partition_key,
+    scope_from_ids,
+    scope_ids,
+    session_number,
+)
 
 if TYPE_CHECKING:
     import numpy as np

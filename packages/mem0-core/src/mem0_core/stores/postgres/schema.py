@@ -32,17 +32,6 @@ from mem0_core.stores.sql.schema import (
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = [
-    "DEFAULT_PARTITIONS",
-    "SCHEMA_VERSIONS",
-    "TABLES",
-    "Layout",
-    "TableLayout",
-    "grant_script",
-    "migrate",
-    "migration_statements",
-    "schema_script",
-]
 
 DEFAULT_PARTITIONS = 4
 """Partitions of each table. The number cannot be changed later.

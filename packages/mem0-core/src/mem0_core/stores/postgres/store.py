@@ -17,7 +17,6 @@ from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.postgres.archive import PostgresArchive
 from mem0_core.stores.postgres.engine.dialect import POSTGRES
 from mem0_core.stores.postgres.engine.locks import lock_partitions
-from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.postgres.graph import PostgresGraph, find_partitions
 from mem0_core.stores.postgres.hnsw import drop_hnsw_indexes
@@ -36,7 +35,15 @@ from mem0_core.stores.sql.engine.dialect import Condition
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, write_method
 from mem0_core.stores.sql.feed import latest_time_sql
 from mem0_core.stores.sql.queue import SqlJobQueue
-from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, history_values, pages, scope_ids, session_number
+from mem0_core.stores.sql.rows import (
+    CONTENT_COLUMNS,
+    content_values,
+    history_values,
+    pages,
+    partition_key,
+    scope_ids,
+    session_number,
+)
 from mem0_core.stores.sql.schema import EVENT_COLUMNS, HISTORY_COLUMNS
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS

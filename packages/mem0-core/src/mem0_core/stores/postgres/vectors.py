@@ -11,10 +11,11 @@ from mem0_core.interfaces import drop_below_threshold
 from mem0_core.interfaces.maintenance import ProjectionMismatch
 from mem0_core.stores.postgres.engine.dialect import POSTGRES
 from mem0_core.stores.postgres.engine.locks import set_scope
-from mem0_core.stores.postgres.engine.rows import partition_key, to_int_list
+from mem0_core.stores.postgres.engine.rows import to_int_list
 from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.postgres.hnsw import HnswIndexes
 from mem0_core.stores.sql.engine.steps import Statement, StepMethods, Steps, execute_batch, fetch_rows, read_method
+from mem0_core.stores.sql.rows import partition_key
 from mem0_core.stores.sql.vectors import SqlVectors, VectorTables
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import Scope
 from mem0_core.stores.postgres.engine import locks, text
 from mem0_core.stores.postgres.engine.filters import filter_sql
-from mem0_core.stores.postgres.engine.rows import partition_key, scope_digest, scope_sql, stack_vectors, to_int_list
+from mem0_core.stores.postgres.engine.rows import scope_digest, scope_sql, stack_vectors, to_int_list
 from mem0_core.stores.sql.engine.dialect import ColumnType, Condition
 from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
-from mem0_core.stores.sql.rows import to_stored_vector
+from mem0_core.stores.sql.rows import partition_key, to_stored_vector
 
 if TYPE_CHECKING:
     import numpy as np

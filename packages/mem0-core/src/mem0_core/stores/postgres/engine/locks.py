@@ -9,8 +9,8 @@ is in progress.
 from __future__ import annotations
 
 from mem0_core.domain.records import Axis, Scope, SpaceId
-from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.sql.engine.steps import SetScope, Statement, Steps, execute_batch, fetch_rows
+from mem0_core.stores.sql.rows import partition_key
 
 
 def set_scope(scope: Scope | None) -> Steps[None]:

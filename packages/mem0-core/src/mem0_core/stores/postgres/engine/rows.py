@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Scope
-from mem0_core.stores.sql.rows import first_column, partition_key, scope_from_ids, scope_ids
+from mem0_core.stores.sql.rows import partition_key, scope_ids
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-__all__ = [
-    "first_column",
-    "partition_key",
-    "scope_digest",
-    "scope_from_ids",
-    "scope_ids",
-    "scope_sql",
-    "stack_vectors",
-    "to_int_list",
-]
 
 
 @text_cache(4096)
