@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import Scope
 from mem0_core.stores.postgres.engine import locks, text
 from mem0_core.stores.postgres.engine.filters import filter_sql
@@ -15,8 +14,7 @@ from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
 from mem0_core.stores.sql.rows import partition_key, to_stored_vector
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 class PostgresDialect:
@@ -31,26 +29,24 @@ class PostgresDialect:
     for_update = " FOR UPDATE"
     skip_locked = " FOR UPDATE OF {} SKIP LOCKED"
 
+    to_json = staticmethod(text.to_json)
+    from_json = staticmethod(text.from_json)
+    vector = staticmethod(to_stored_vector)
+    stack_vectors = staticmethod(stack_vectors)
+    matches = staticmethod(filter_sql)
+    set_scope = staticmethod(locks.set_scope)
+    lock_part = staticmethod(locks.lock_partitions)
+    reserve_seqs = staticmethod(locks.reserve_seqs)
+    safe_read_seq = staticmethod(locks.safe_read_seq)
+
     def part_values(self, scope: Scope) -> tuple[Any, ...]:
         return (partition_key(scope),)
 
     def exact_values(self, scope: Scope) -> tuple[Any, ...]:
         return partition_key(scope), scope_digest(scope)
 
-    def to_json(self, value: Mapping[str, Any] | None) -> str:
-        return text.to_json(value)
-
-    def from_json(self, text_: str) -> dict[str, Any]:
-        return text.from_json(text_)
-
     def limit(self, limit: int | None) -> Any:
         return limit
-
-    def vector(self, vector: Any, dims: int) -> Any:
-        return to_stored_vector(vector, dims)
-
-    def stack_vectors(self, vectors: Sequence[Any]) -> NDArray[np.float32]:
-        return stack_vectors(vectors)
 
     def in_scope(self, scope: Scope | None, table: str = "", *, by_row: bool = False) -> Condition:
         return scope_sql(scope, table) if scope is not None else ("true", [])
@@ -75,28 +71,13 @@ class PostgresDialect:
         sql = f'hashtextextended({column}, 0) = hashtextextended(?::text COLLATE "C", 0) AND {column} = ?'
         return sql, [text, text]
 
-    def matches(self, filter: Filter) -> Condition:
-        return filter_sql(filter)
-
-    def set_scope(self, scope: Scope | None) -> Steps[None]:
-        return locks.set_scope(scope)
-
     def lock_scope(self, scope: Scope) -> Steps[None]:
         yield from locks.set_scope(scope.partition_scope)  # a change can end a relation of a wider scope
         yield from locks.lock_partitions(partition_key(scope))
 
-    def lock_part(self, part: str) -> Steps[None]:
-        return locks.lock_partitions(part)
-
     def lock_all(self) -> Steps[None]:
         yield from locks.set_scope(None)
         yield from locks.lock_all_partitions()
-
-    def reserve_seqs(self, count: int) -> Steps[list[int]]:
-        return locks.reserve_seqs(count)
-
-    def safe_read_seq(self) -> Steps[int | None]:
-        return (yield from locks.safe_read_seq())
 
     def reserve_rows(self, table: str, count: int) -> Steps[list[int]]:
         if not count:
