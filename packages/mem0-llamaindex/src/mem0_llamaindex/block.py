@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple, Self
 
@@ -25,8 +25,14 @@ from mem0_core.domain.trust import parse_source
 from mem0_core.flow import arun, do
 from mem0_core.recall.freshness import RecallStamp
 from mem0_llamaindex.convert import ends_turn, message_text, replace_lone_surrogates, to_mem0_messages
-from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, check_fields, explain_fields, strip_secrets
-from mem0_llamaindex.window import default_tokenizer
+from mem0_llamaindex.long_term import (
+    ConfigSource,
+    LongTermFields,
+    ScopedMemory,
+    check_fields,
+    explain_fields,
+    strip_secrets,
+)
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
 
@@ -46,7 +52,7 @@ class _TurnRecall(NamedTuple):
 
 
 @convert_errors_of("atruncate", "write_finished_turns")
-class Mem0MemoryBlock(BaseMemoryBlock[str]):
+class Mem0MemoryBlock(LongTermFields, BaseMemoryBlock[str]):
     """Memory block that adds the relevant memories of a user (an agent, a run) to LlamaIndex's `Memory`.
 
     >>> block = Mem0MemoryBlock(core, user_id="maya")
@@ -60,7 +66,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     Args:
         memory: the long-term memory; or `config`, a mem0 configuration (mapping, YAML or JSON file) to open it from.
         user_id, agent_id, run_id: owner of the memories; give at least one.
-        options: the fields below, and those of `BaseMemoryBlock`.
+        options: the fields below, and those of `LongTermFields` and `BaseMemoryBlock`.
 
     Raises:
         ScopeError: no id is given, or an id is invalid.
@@ -72,28 +78,8 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     priority: int = Field(
         default=1, description="Blocks with the highest number are truncated first, blocks with 0 never."
     )
-    user_id: str | None = Field(default=None, frozen=True)
-    agent_id: str | None = Field(default=None, frozen=True)
-    run_id: str | None = Field(default=None, frozen=True)
-    k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
-    threshold: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="Memories with a lower score are not recalled. Default: a calibrated floor; 0 switches it off.",
-    )
     max_tokens: int = Field(default=2000, ge=1, description="Token budget of the block.")
-    keep: Keep = Field(
-        default="statements",
-        description="Without a chat model, the messages that become memories: 'statements' leaves questions, greetings"
-        " and acknowledgements in the conversation; 'all' keeps each message.",
-    )
-    background: bool = Field(
-        default=True, description="Store a turn durably and let a worker learn from it; False learns at once."
-    )
-    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
 
-    _long_term: ScopedMemory = PrivateAttr()
     _written_fingerprints: dict[str | None, list[str]] = PrivateAttr(
         default_factory=dict
     )  # session -> fingerprints of written messages
@@ -162,11 +148,6 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         block._long_term = ScopedMemory(scope, config=config, live=live)
         return block
 
-    @property
-    def long_term(self) -> LongTermMemory:
-        """Return the long-term memory, opened from `config` if needed."""
-        return self._long_term.open()
-
     # --- reading -------------------------------------------------------------------------------------------------
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
@@ -211,9 +192,6 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         while len(kept) > max(head, 0) and self._count_text_tokens("\n".join([*kept, end])) > max_tokens_left:
             kept.pop()
         return "\n".join([*kept, end]) if len(kept) > head else None
-
-    def _count_text_tokens(self, text: str) -> int:
-        return len(self.tokenizer_fn(text))
 
     # --- writing -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,7 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import llama_index.core.instrumentation as instrument
-from llama_index.core.bridge.pydantic import BaseModel, ValidationError
+from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr, ValidationError
 
 from mem0_core import AsyncMemory, ConfigError, ContextDict, Memory, MemoryConfig, Scope
 from mem0_core.api.options import unwrap_memory
@@ -33,10 +33,11 @@ from mem0_llamaindex.events import (
     MemoryRememberEndEvent,
     MemoryRememberStartEvent,
 )
+from mem0_llamaindex.window import default_tokenizer
 
 __all__ = [
     "ConfigSource",
-    "Keep",
+    "LongTermFields",
     "ScopedMemory",
     "check_fields",
     "explain_fields",
@@ -198,6 +199,44 @@ class ScopedMemory:
             _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
         results = [dict(result) for result in whole["results"]]
         _dispatcher.event(MemoryRememberEndEvent(scope=self.ids, results=results, job_id=whole.get("job_id")))
+
+
+class LongTermFields(BaseModel):
+    """Fields of a memory of LlamaIndex that recalls and remembers."""
+
+    user_id: str | None = Field(default=None, frozen=True)
+    agent_id: str | None = Field(default=None, frozen=True)
+    run_id: str | None = Field(default=None, frozen=True)
+    k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
+    threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Memories with a lower score are not recalled. Default: a calibrated floor; 0 switches it off.",
+    )
+    keep: Keep = Field(
+        default="statements",
+        description="Without a chat model, the messages that become memories: 'statements' leaves questions, greetings"
+        " and acknowledgements in the conversation; 'all' keeps each message.",
+    )
+    background: bool = Field(
+        default=True, description="Store a turn durably and let a worker learn from it; False learns at once."
+    )
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
+
+    _long_term: ScopedMemory = PrivateAttr()
+
+    @property
+    def long_term(self) -> Memory:
+        """Return the long-term memory, opened from `config` if needed.
+
+        Raises:
+            ConfigError: there is none, see `bind`.
+        """
+        return self._long_term.open()
+
+    def _count_text_tokens(self, text: str) -> int:
+        return len(self.tokenizer_fn(text))
 
 
 # --- serializable configurations ---------------------------------------------------------------------------------

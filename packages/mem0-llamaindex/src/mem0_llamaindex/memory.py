@@ -32,13 +32,13 @@ from mem0_llamaindex.convert import (
 )
 from mem0_llamaindex.long_term import (
     ConfigSource,
-    Keep,
+    LongTermFields,
     ScopedMemory,
     check_fields,
     explain_fields,
     strip_secrets,
 )
-from mem0_llamaindex.window import default_tokenizer, find_last_question, fit_window
+from mem0_llamaindex.window import find_last_question, fit_window
 
 __all__ = ["Mem0Memory"]
 
@@ -60,7 +60,7 @@ _CONTEXT_KEYS = ("user_id", "agent_id", "run_id")
 
 
 @convert_errors_of("from_defaults", "get", "aget", "put", "aput", "put_messages", "aput_messages", "set", "aset")
-class Mem0Memory(BaseMemory):
+class Mem0Memory(LongTermFields, BaseMemory):
     """Short-term messages of one conversation combined with long-term memory.
 
     `get` returns one system message with the memories relevant to the user's last message, followed by the messages of
@@ -80,7 +80,7 @@ class Mem0Memory(BaseMemory):
         memory: the long-term memory.
         config: a mem0 configuration (mapping, YAML or JSON file), used if `memory` is not given.
         user_id, agent_id, run_id: owner of the memories; give at least one.
-        options: the fields below.
+        options: the fields below, and those of `LongTermFields`.
 
     Raises:
         ScopeError: no id is given, or an id is invalid.
@@ -88,24 +88,6 @@ class Mem0Memory(BaseMemory):
         ArgumentError: `memory` is not a `mem0_core.Memory`.
     """
 
-    user_id: str | None = Field(default=None, frozen=True)
-    agent_id: str | None = Field(default=None, frozen=True)
-    run_id: str | None = Field(default=None, frozen=True)
-    k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
-    threshold: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="Memories with a lower score are not recalled. Default: a calibrated floor; 0 switches it off.",
-    )
-    keep: Keep = Field(
-        default="statements",
-        description="Without a chat model, the messages that become memories: 'statements' leaves questions, greetings"
-        " and acknowledgements in the conversation; 'all' keeps each message.",
-    )
-    background: bool = Field(
-        default=True, description="Store a turn durably and let a worker learn from it; False learns at once."
-    )
     insert_method: InsertMethod = Field(
         default=InsertMethod.SYSTEM,
         description="Show memories as a system message, or before the question in the user's message.",
@@ -118,7 +100,6 @@ class Mem0Memory(BaseMemory):
     chat_history_token_ratio: float = Field(
         default=0.7, gt=0, le=1, description="Share of the limit that memories leave to the short-term messages."
     )
-    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
     config: dict[str, Any] | None = Field(
         default=None, description="Configuration to reopen the long-term memory from."
     )
@@ -133,7 +114,6 @@ class Mem0Memory(BaseMemory):
         description="Id of the conversation. A message is remembered once at its place in it, also by several objects.",
     )
 
-    _long_term: ScopedMemory = PrivateAttr()
     _message_ids: list[str] = PrivateAttr(default_factory=list)  # of the messages, from the first on
     _turn: _QuestionTurn | None = PrivateAttr(default=None)
     _costs: dict[int, int] = PrivateAttr(default_factory=dict)  # tokens of each message, by index
@@ -315,15 +295,6 @@ class Mem0Memory(BaseMemory):
         await arun(self._reset(status))
 
     # --- the long-term memory ------------------------------------------------------------------------------------
-
-    @property
-    def long_term(self) -> Memory:
-        """Return the long-term memory, opened from `config` if needed.
-
-        Raises:
-            ConfigError: there is none, see `bind`.
-        """
-        return self._long_term.open()
 
     def bind(self, memory: Memory | AsyncMemory) -> None:
         """Attach the long-term memory to a copy that another process restored from a Context, without it.
@@ -514,9 +485,6 @@ class Mem0Memory(BaseMemory):
                 with self._state_lock:
                     self.pending = [*turn, *self.pending]
             raise
-
-    def _count_text_tokens(self, text: str) -> int:
-        return len(self.tokenizer_fn(text))
 
     def _build_message_cost(self, messages: list[ChatMessage]) -> _MessageCost:
         """Return a function from an index to that message's tokens, counted once while the messages stay the same."""

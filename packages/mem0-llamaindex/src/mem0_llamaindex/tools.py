@@ -114,10 +114,10 @@ def _build_tool(
     name: str, description: str, arguments: type[BaseModel], flow: Callable[..., Flow[dict[str, Any]]]
 ) -> FunctionTool:
     def call(**given: Any) -> str:
-        return _to_json(run(flow(**_check_arguments(name, arguments, given))))
+        return encode_data(run(flow(**_check_arguments(name, arguments, given))))
 
     async def acall(**given: Any) -> str:
-        return _to_json(await arun(flow(**_check_arguments(name, arguments, given))))
+        return encode_data(await arun(flow(**_check_arguments(name, arguments, given))))
 
     metadata = ToolMetadata(name=name, description=description, fn_schema=arguments)
     return FunctionTool(fn=call, async_fn=acall, metadata=metadata)
@@ -139,10 +139,6 @@ def _check_arguments(name: str, schema: type[BaseModel], given: Mapping[str, Any
         raise ArgumentError(describe_field(name, error.errors()[0], required=required)) from error
 
 
-def _to_json(result: Mapping[str, Any]) -> str:
-    return encode_data(result)
-
-
 class _ScopedTools:
     """The tools, as flows over one scope."""
 
@@ -158,8 +154,7 @@ class _ScopedTools:
         )
         found = result if isinstance(result, Mapping) else {"results": result, "relations": []}  # version "v1.0"
         relations = [
-            {key: relation[key] for key in ("source", "relationship", "destination")}
-            | {"since": relation["valid_from"]}
+            {**{key: relation[key] for key in _TRIPLET}, "since": relation["valid_from"]}
             for relation in found["relations"]
         ]
         return {"memories": [_memory_fields(memory) for memory in found["results"]], "relations": relations}

@@ -28,30 +28,11 @@ ProgressCallback = Callable[[int, int | None], object]
 class ImportTarget(Protocol):
     """Methods of `Memory` that importers call."""
 
-    def add_many(
-        self,
-        messages: Iterable[Mapping[str, Any]],
-        *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        infer: bool = False,
-        chunk: int = 256,
-        key: str | None = None,
-        source: str | None = None,
-        trust: TrustClass | None = None,
-        on_progress: Callable[[int, int | None], None] | None = None,
-    ) -> AddManyResult: ...
+    @property
+    def add_many(self) -> Callable[..., AddManyResult]: ...
 
-    def adopt(
-        self,
-        memories: Iterable[Mapping[str, Any]],
-        *,
-        history: Sequence[Mapping[str, Any]] = (),
-        messages: Sequence[Mapping[str, Any]] = (),
-        on_progress: ProgressCallback | None = None,
-    ) -> dict[str, Any]: ...
+    @property
+    def adopt(self) -> Callable[..., dict[str, Any]]: ...
 
     def get(self, memory_id: str) -> MemoryDict | None: ...
 
