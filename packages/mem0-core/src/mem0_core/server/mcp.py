@@ -96,7 +96,7 @@ class MemoryTools:
         Returns the best first, with the space of each, with ids for correct and forget, and with the relevant
         relations between people and things.
         """
-        with convert_tool_errors():
+        with _convert_errors("ToolError"):
             result = await self._reach.search(query, limit=limit, as_of=as_of)
         return Recalled.from_result(_as_result(result))
 
@@ -111,7 +111,7 @@ class MemoryTools:
         Known facts that it changes are updated. Returns the changes that were made. With pending_write nothing is
         stored yet: tell the user that an owner of the space has to approve it.
         """
-        with convert_tool_errors():
+        with _convert_errors("ToolError"):
             ids = self._find_writable().ids
             if space is not None:
                 return Remembered.from_result(await self._share(text, space, happened_at))
@@ -134,7 +134,7 @@ class MemoryTools:
 
         The answer is null if it is unknown; never guess one then.
         """
-        with convert_tool_errors():
+        with _convert_errors("ToolError"):
             result = await self._reach.answer(question, as_of=as_of)
         return Answer.from_result(result)
 
@@ -142,7 +142,7 @@ class MemoryTools:
         self, memory_id: MemoryId, text: Annotated[str, Field(description="The complete new text of the memory")]
     ) -> Corrected:
         """Replace the text of one memory that is wrong or incomplete. The earlier text stays in its history."""
-        with convert_tool_errors():
+        with _convert_errors("ToolError"):
             self._find_writable()
             known = await self._find_memory(memory_id)
             done = await self._reach.update(memory_id, text)
@@ -151,7 +151,7 @@ class MemoryTools:
 
     async def forget(self, memory_id: MemoryId) -> Forgotten:
         """Delete one memory with its source messages. This cannot be undone: the user must have asked for it."""
-        with convert_tool_errors():
+        with _convert_errors("ToolError"):
             self._find_writable()
             known = await self._find_memory(memory_id)
             done = await self._reach.delete(memory_id)
@@ -163,7 +163,7 @@ class MemoryTools:
         useful: Annotated[bool | None, Field(description="False for a useless memory; null withdraws all marks")],
     ) -> Rated:
         """Mark one memory as useful or useless for what the user asked. It ranks a little higher or lower then."""
-        with convert_tool_errors():
+        with _convert_errors("ToolError"):
             return Rated(**await self._memory.afeedback(memory_id, useful, **self._find_writable().ids))
 
     async def timeline(
@@ -176,7 +176,7 @@ class MemoryTools:
 
         Pass exactly one of them.
         """
-        with convert_tool_errors():
+        with _convert_errors("ToolError"):
             if (query is None) == (memory_id is None):
                 raise InputError("timeline takes either query or memory_id; pass exactly one of them")
             if memory_id is not None:
@@ -190,7 +190,7 @@ class MemoryTools:
 
     async def read_profile(self) -> str:
         """Latest memories of the user and the relations that hold, as JSON."""
-        with convert_resource_errors():
+        with _convert_errors("ResourceError"):
             ids = self._find_scope().ids
             memories = _as_result(await self._memory.aget_all(**ids, limit=None))["results"][-MAX_PROFILE_MEMORIES:]
             relations = await self._memory.arelations(**ids)
@@ -200,7 +200,7 @@ class MemoryTools:
 
     async def read_memory(self, memory_id: str) -> str:
         """One memory with its changes, as JSON."""
-        with convert_resource_errors():
+        with _convert_errors("ResourceError"):
             known = await self._find_memory(memory_id)
             changes = await self._reach.history(memory_id)
         memory = RecalledMemory.from_dict(known).model_dump_json(exclude_none=True)
@@ -209,7 +209,7 @@ class MemoryTools:
 
     async def read_spaces(self) -> str:
         """Spaces that a team shares with the user: role, members, and writes that wait for approval, as JSON."""
-        with convert_resource_errors():
+        with _convert_errors("ResourceError"):
             if isinstance(self._reach, OwnMemories):
                 return SharedSpaces(spaces=[]).model_dump_json()
             principal = self._find_principal()
@@ -322,21 +322,8 @@ def _annotate(title: str, hints: dict[str, bool]) -> Any:
 
 
 @contextmanager
-def convert_tool_errors() -> Iterator[None]:
-    """Raise an error of the library with its text, for the model to read."""
-    with _convert_errors("ToolError"):
-        yield
-
-
-@contextmanager
-def convert_resource_errors() -> Iterator[None]:
-    """Raise an error of the library with its text, for the client to show."""
-    with _convert_errors("ResourceError"):
-        yield
-
-
-@contextmanager
 def _convert_errors(kind: str) -> Iterator[None]:
+    """Raise an error of the library as one of the SDK, with its text: for the model, or for the client to show."""
     try:
         yield
     except NotFoundError as error:

@@ -277,34 +277,7 @@ def _read_parents(carriers: list[Mapping[str, Any]]) -> list[Context]:
 
 
 class ModelCall:
-    """A call of a model that runs in its span; `make` replaces the method of the call."""
-
-    def __init__(self, factory: SpanFactory, operation: str, call: Call) -> None:
-        self._factory = factory
-        self._operation = operation
-        self._call = call
-
-    def make(self) -> Any:
-        """Make the call in this thread."""
-        call, span = self._call, _ModelSpan(self._factory, self._operation, self._call)
-        with span:
-            return span.set_result(call.execute())
-
-
-class AsyncModelCall(ModelCall):
-    """A call of a model with an async counterpart."""
-
-    async def amake(self) -> Any:
-        """Await the call."""
-        call, span = self._call, _ModelSpan(self._factory, self._operation, self._call)
-        method = find_async_method(call)
-        assert method is not None  # chosen by `SpanFactory.replace_call`
-        with span:
-            return span.set_result(await method(*call.args, **call.kwargs))
-
-
-class _ModelSpan:
-    """The span of one call of a model."""
+    """A call of a model, and its span, which is current while the call runs; `make` replaces the method of the call."""
 
     def __init__(self, factory: SpanFactory, operation: str, call: Call) -> None:
         self._factory = factory
@@ -312,7 +285,12 @@ class _ModelSpan:
         self._call = call
         self._model = factory.describe_model(getattr(call.method, "__self__", call.method), operation)
 
-    def __enter__(self) -> _ModelSpan:
+    def make(self) -> Any:
+        """Make the call in this thread."""
+        with self:
+            return self.set_result(self._call.execute())
+
+    def __enter__(self) -> ModelCall:
         call, model = self._call, self._model
         attributes = model.attributes.copy()
         if self._operation == "chat":
@@ -367,3 +345,14 @@ class _ModelSpan:
         durations = {"chat": instruments.inference_duration, "embeddings": instruments.embeddings_duration}
         duration = durations.get(self._operation, instruments.operation_duration)
         instruments.record(duration, seconds, labels, self._context)
+
+
+class AsyncModelCall(ModelCall):
+    """A call of a model with an async counterpart."""
+
+    async def amake(self) -> Any:
+        """Await the call."""
+        method = find_async_method(self._call)
+        assert method is not None  # chosen by `SpanFactory.replace_call`
+        with self:
+            return self.set_result(await method(*self._call.args, **self._call.kwargs))
