@@ -69,7 +69,6 @@ class AddApi(MemoryRuntime):
         max_pending: int | None,
         origin: Origin,
     ) -> Flow[AddResult]:
-        """Flow of `Memory.add`."""
         started, usage, scope = time.perf_counter(), UsageCounter(), Scope(*ids)
         _check_options(memory_type, keep, facts_about, infer=infer, dry_run=dry_run, background=background)
         parsed = parse_messages(messages)
@@ -157,7 +156,6 @@ class AddApi(MemoryRuntime):
         origin: Origin,
         on_progress: Callable[[int, int | None], None] | None,
     ) -> Flow[AddManyResult]:
-        """Flow of `Memory.add_many`."""
         from mem0_core.ingest.bulk import MessageSource, import_messages
 
         scope, chunk = Scope(*ids), validate_count(chunk, "chunk", example=256)
@@ -212,17 +210,14 @@ class AddApi(MemoryRuntime):
         return str(job)
 
     def _pending_flow(self, *, ids: ScopeIds) -> Flow[list[JobDict]]:
-        """Flow of `Memory.pending`."""
         return [job_dict(job) for job in (yield from do(self._store.jobs.list_jobs, scope_or_all(ids)))]
 
     def _flush_flow(self, timeout: float | None) -> Flow[bool]:
-        """Flow of `Memory.flush`."""
         if (yield from do(self._background.has_unfinished_jobs)):
             yield from do(self._background.start)
         return (yield from do(self._background.flush, timeout))
 
     def _retry_flow(self, job_id: str, *, ids: ScopeIds) -> Flow[None]:
-        """Flow of `Memory.retry`."""
         if not (isinstance(job_id, str) and job_id.isdecimal()):
             raise InputError(
                 f"job_id must be a string of digits, not {job_id!r}; pass the id of a job that pending lists"

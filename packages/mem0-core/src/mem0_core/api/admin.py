@@ -26,7 +26,6 @@ class AdminApi(MemoryRuntime):
     def _backup_flow(
         self, path: str | Path, *, overwrite: bool, on_progress: Callable[[int, int | None], object] | None
     ) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.backup`."""
         from mem0_core.admin.backup import write_backup
 
         on_progress = guard_hook("on_progress", on_progress)
@@ -37,7 +36,6 @@ class AdminApi(MemoryRuntime):
         )
 
     def _erase_flow(self, *, ids: ScopeIds, reason: str) -> Flow[ErasureReceipt]:
-        """Flow of `Memory.erase`."""
         from mem0_core.admin.erase import erase_subject
 
         scope = Scope(*ids)
@@ -47,13 +45,11 @@ class AdminApi(MemoryRuntime):
         return (yield from erase_subject(ports, scope, reason=reason, folder=self.config.folder, files=files))
 
     def _erasures_flow(self) -> Flow[list[ErasureReceipt]]:
-        """Flow of `Memory.erasures`."""
         from mem0_core.admin.erase import list_receipts
 
         return (yield from do(list_receipts, self._store.maintenance))
 
     def _verify_receipt_flow(self, receipt: Mapping[str, Any], *, ids: ScopeIds) -> Flow[bool]:
-        """Flow of `Memory.verify_receipt`."""
         from mem0_core.admin.erase import verify_receipt
 
         if not isinstance(receipt, Mapping):
@@ -63,7 +59,6 @@ class AdminApi(MemoryRuntime):
         return (yield from do(verify_receipt, self._store.maintenance, receipt, named))
 
     def _verify_flow(self) -> Flow[VerifyResult]:
-        """Flow of `Memory.verify`."""
         from mem0_core.admin.verify import verify
 
         return (yield from verify((yield from self._ports()))).as_dict()
@@ -71,7 +66,6 @@ class AdminApi(MemoryRuntime):
     def _doctor_flow(
         self, *, repair: bool, deep: bool, torn: str | None, on_progress: Callable[[int, int | None], object] | None
     ) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.doctor`."""
         from mem0_core.admin.doctor import diagnose
 
         on_progress = guard_hook("on_progress", on_progress)
@@ -83,7 +77,6 @@ class AdminApi(MemoryRuntime):
         return diagnosis.as_dict()
 
     def _stats_flow(self, *, ids: ScopeIds) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.stats`."""
         from mem0_core.admin.statistics import collect_statistics
 
         scope = scope_or_all(ids)
@@ -101,7 +94,6 @@ class AdminApi(MemoryRuntime):
         overwrite: bool,
         on_progress: Callable[[int, int | None], object] | None,
     ) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.export`."""
         from importlib.metadata import version
 
         from mem0_core.admin.copies import register_copy
@@ -128,7 +120,6 @@ class AdminApi(MemoryRuntime):
         messages: Sequence[Mapping[str, Any]],
         on_progress: Callable[[int, int | None], object] | None,
     ) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.adopt`."""
         from mem0_core.admin.adopt import adopt, filter_adoption, parse_adoption
 
         on_progress = guard_hook("on_progress", on_progress)

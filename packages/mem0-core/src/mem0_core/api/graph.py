@@ -33,7 +33,6 @@ class GraphApi(MemoryRuntime):
     def _relations_flow(
         self, *, ids: ScopeIds, as_of: int | float | str | datetime | None, include_ended: bool, limit: int | None
     ) -> Flow[list[RelationDict]]:
-        """Flow of `Memory.relations`."""
         scope = Scope(*ids)
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         maximum = None if limit is None else validate_limit(limit, None, default=0)
@@ -45,7 +44,6 @@ class GraphApi(MemoryRuntime):
     def _traverse_flow(
         self, question: str, *, ids: ScopeIds, as_of: int | float | str | datetime | None, limit: int, depth: int | None
     ) -> Flow[list[PathDict]]:
-        """Flow of `Memory.traverse`."""
         from mem0_core.language.parsed_query import parse_query
         from mem0_core.recall.exploration import traverse
 
@@ -65,7 +63,6 @@ class GraphApi(MemoryRuntime):
         as_of: int | float | str | datetime | None,
         parameters: Mapping[str, Any] | None,
     ) -> Flow[QueryResult]:
-        """Flow of `Memory.query`."""
         from mem0_core.recall.exploration import run_query
 
         scope = Scope(*ids)
@@ -76,7 +73,6 @@ class GraphApi(MemoryRuntime):
     def _visualize_flow(
         self, path: str | Path | None, *, entities: Sequence[str] | None, depth: int, limit: int, ids: ScopeIds
     ) -> Flow[str]:
-        """Flow of `Memory.visualize`."""
         from mem0_core.admin.copies import register_copy
         from mem0_core.graph.view import render_page
         from mem0_core.recall.exploration import build_drawing
@@ -106,7 +102,6 @@ class GraphApi(MemoryRuntime):
         threshold: float | None,
         dry_run: bool,
     ) -> Flow[MergeResult]:
-        """Flow of `Memory.merge`."""
         from mem0_core.ingest.entity_resolution import merge_duplicates
 
         scope = Scope(*ids)
@@ -118,7 +113,6 @@ class GraphApi(MemoryRuntime):
         return merge_result(done, dry_run)
 
     def _unmerge_flow(self, merge_id: str, *, ids: ScopeIds) -> Flow[MergeDict]:
-        """Flow of `Memory.unmerge`."""
         from mem0_core.ingest.entity_resolution import undo_merge
 
         owner = scope_or_all(ids)
@@ -129,6 +123,5 @@ class GraphApi(MemoryRuntime):
         return merge_dict((yield from undo_merge((yield from self._ports()), validate_id(merge_id), at=utc_now())))
 
     def _merges_flow(self, *, ids: ScopeIds) -> Flow[list[MergeDict]]:
-        """Flow of `Memory.merges`."""
         listed = yield from do(self._store.merges.list_merges, Scope(*ids))
         return [merge_dict(merge) for merge in listed]

@@ -81,7 +81,6 @@ class SearchApi(MemoryRuntime):
         include_superseded: bool,
         **arguments: Unpack[SearchArguments],
     ) -> Flow[SearchResult]:
-        """Flow of `Memory.search`."""
         from mem0_core.recall.search import recall
 
         search = self._parse_search(query, **arguments, include_superseded=include_superseded)
@@ -104,7 +103,6 @@ class SearchApi(MemoryRuntime):
         as_of: int | float | str | datetime | None,
         reference_date: int | float | str | date | None,
     ) -> Flow[AnswerDict]:
-        """Flow of `Memory.answer`."""
         from mem0_core.recall.answer import answer
 
         request = self._build_request(
@@ -125,7 +123,6 @@ class SearchApi(MemoryRuntime):
         memory_id: str,
         **arguments: Unpack[SearchArguments],
     ) -> Flow[MissingDict]:
-        """Flow of `Memory.explain_missing`."""
         from mem0_core.recall.explain import explain_missing
 
         search = self._parse_search(query, **arguments)
@@ -151,7 +148,6 @@ class SearchApi(MemoryRuntime):
         as_of: int | float | str | datetime | None,
         reference_date: int | float | str | date | None,
     ) -> Flow[ContextDict]:
-        """Flow of `Memory.context`."""
         from mem0_core.ingest.conversation import assemble_context
 
         scope, filter = parse_scope_and_filter(filters, ids)
@@ -196,14 +192,12 @@ class SearchApi(MemoryRuntime):
         return count
 
     def _pin_flow(self, memory_id: str, pinned: bool, *, ids: ScopeIds) -> Flow[None]:
-        """Flow of `Memory.pin`."""
         if not (yield from self._is_owner(memory_id, ids)):
             raise NotFoundError(memory_id)
         if not (yield from do(self._store.pin, validate_id(memory_id), bool(pinned))):
             raise NotFoundError(memory_id)
 
     def _get_flow(self, memory_id: str, *, ids: ScopeIds) -> Flow[MemoryDict | None]:
-        """Flow of `Memory.get`."""
         owner = scope_or_all(ids)
         item = yield from do(self._store.get, validate_id(memory_id))
         return None if item is None or not (owner is None or owner.contains(item.scope)) else memory_dict(item)
@@ -218,7 +212,6 @@ class SearchApi(MemoryRuntime):
         min_trust: TrustClass | None,
         show_expired: bool,
     ) -> Flow[SearchResult]:
-        """Flow of `Memory.get_all`."""
         scope, filter = parse_scope_and_filter(filters, ids)
         maximum = None if limit is None and top_k is None else validate_limit(limit, top_k, default=DEFAULT_LIMIT)
         trust = parse_trust(min_trust, "min_trust")
@@ -235,14 +228,12 @@ class SearchApi(MemoryRuntime):
         return show_search(result)
 
     def _history_flow(self, memory_id: str, *, ids: ScopeIds) -> Flow[list[HistoryDict]]:
-        """Flow of `Memory.history`."""
         if not (yield from self._is_owner(memory_id, ids)):
             return []
         rows = yield from do(self._store.history, validate_id(memory_id))
         return [HistoryDict(**{name: getattr(row, name) for name in row.__slots__}) for row in rows]  # type: ignore[typeddict-item]
 
     def _changes_flow(self, *, after: int, limit: int, ids: ScopeIds) -> Flow[ChangesDict]:
-        """Flow of `Memory.changes`."""
         after, limit = validate_count(after, "after", minimum=0, maximum=_MAX_SEQ), validate_count(limit, "limit")
         events = yield from do(self._store.feed.changes, scope_or_all(ids), after=after, limit=limit)
         results = [ChangeDict(**dataclasses.asdict(event)) for event in events]  # type: ignore[typeddict-item]

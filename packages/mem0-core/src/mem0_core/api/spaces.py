@@ -106,11 +106,9 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     # --- spaces and members ------------------------------------------------------------------------------------------
 
     def _principal_spaces_flow(self, user_id: str) -> Flow[list[SpaceDict]]:
-        """Flow of `Principal.spaces`."""
         return [_space_dict(one) for one in (yield from do(self._store.spaces.memberships, user_id))]
 
     def _principal_create_space_flow(self, user_id: str, space: str, requires_approval: bool) -> Flow[SpaceDict]:
-        """Flow of `Principal.create_space`."""
         name = check_space_name(space)
         check_flag(requires_approval, "requires_approval")
         create = self._store.spaces.create
@@ -119,7 +117,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         return SpaceDict(space=name, role=SpaceRole.OWNER.value, requires_approval=requires_approval)
 
     def _principal_delete_space_flow(self, user_id: str, space: str) -> Flow[ErasureReceipt]:
-        """Flow of `Principal.delete_space`."""
         from mem0_core.admin.erase import erase_subject
 
         yield from self._membership(user_id, space, SpaceRole.OWNER)
@@ -129,24 +126,20 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         return (yield from erase_subject(ports, space_scope(space), reason=_REASON, folder=folder, files=files))
 
     def _principal_set_approval_flow(self, user_id: str, space: str, requires_approval: bool) -> Flow[None]:
-        """Flow of `Principal.set_approval`."""
         check_flag(requires_approval, "requires_approval")
         yield from do(self._store.spaces.set_approval, check_space_name(space), requires_approval, by=user_id)
 
     def _principal_members_flow(self, user_id: str, space: str) -> Flow[list[MemberDict]]:
-        """Flow of `Principal.members`."""
         yield from self._membership(user_id, space, SpaceRole.READER)
         members = yield from do(self._store.spaces.members, space)
         return [MemberDict(user_id=one.user_id, role=one.role.value, since=one.since) for one in members]
 
     def _principal_set_member_flow(self, user_id: str, space: str, member: str, role: str) -> Flow[None]:
-        """Flow of `Principal.set_member`."""
         name, whom, chosen = check_space_name(space), check_member(member), parse_role(role)
         if not (yield from do(self._store.spaces.set_member, name, whom, chosen, by=user_id, at=utc_now())):
             raise _needs_owner(name)
 
     def _principal_remove_member_flow(self, user_id: str, space: str, member: str) -> Flow[None]:
-        """Flow of `Principal.remove_member`."""
         name, whom = check_space_name(space), check_member(member)
         if not (yield from do(self._store.spaces.remove_member, name, whom, by=user_id)):
             raise _needs_owner(name)
@@ -167,7 +160,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         background: bool,
         trust: TrustClass | None,
     ) -> Flow[SpaceAddResult]:
-        """Flow of `Principal.add`."""
         if space is None:
             ids: ScopeIds = (user_id, agent_id, run_id)
             return (yield from self._add_to(ids, messages, (None, trust), metadata, infer, timestamp, background))
@@ -266,7 +258,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     def _principal_update_flow(
         self, user_id: str, memory_id: str, data: str, metadata: Mapping[str, Any] | None
     ) -> Flow[dict[str, Any]]:
-        """Flow of `Principal.update`."""
         home, membership = yield from self._locate(user_id, memory_id, SpaceRole.WRITER)
         if home.space is None or not _waits(membership):
             return (yield from self._update_flow(memory_id, data, metadata, ids=home.ids))
@@ -287,7 +278,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         return _pending_status((yield from self._propose(user_id, home.space, "update", arguments)))
 
     def _principal_delete_flow(self, user_id: str, memory_id: str, purge: bool) -> Flow[dict[str, Any]]:
-        """Flow of `Principal.delete`."""
         home, membership = yield from self._locate(user_id, memory_id, SpaceRole.WRITER)
         if home.space is None or not _waits(membership):
             return (yield from self._delete_flow(memory_id, ids=home.ids, purge=purge))
@@ -298,28 +288,24 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         return _pending_status((yield from self._propose(user_id, home.space, "delete", arguments)))
 
     def _principal_pin_flow(self, user_id: str, memory_id: str, pinned: bool) -> Flow[None]:
-        """Flow of `Principal.pin`."""
         home, membership = yield from self._locate(user_id, memory_id, SpaceRole.WRITER)
         if home.space is not None and _waits(membership):
             raise refuse_access(home.space, user_id, SpaceRole.OWNER)
         yield from self._pin_flow(memory_id, pinned, ids=home.ids)
 
     def _principal_feedback_flow(self, user_id: str, memory_id: str, useful: bool | None) -> Flow[FeedbackDict]:
-        """Flow of `Principal.feedback`."""
         home, _ = yield from self._locate(user_id, memory_id, SpaceRole.WRITER)
         return (yield from self._feedback_flow(memory_id, useful, ids=home.ids))
 
     # --- approval ----------------------------------------------------------------------------------------------------
 
     def _principal_pending_writes_flow(self, user_id: str, space: str) -> Flow[list[PendingWriteDict]]:
-        """Flow of `Principal.pending_writes`."""
         membership = yield from self._membership(user_id, space, SpaceRole.READER)
         author = None if membership.role is SpaceRole.OWNER else user_id
         writes = yield from do(self._store.spaces.pending_writes, space, author=author)
         return [_write_dict(write) for write in writes]
 
     def _principal_approve_flow(self, user_id: str, write_id: str) -> Flow[dict[str, Any]]:
-        """Flow of `Principal.approve`."""
         write = yield from self._find_write(user_id, write_id, SpaceRole.OWNER)
         result = yield from self._apply_write(write, space_scope(write.space, user_id).user_id)
         # Only now: after a crash before this line the write still waits, and a second approval changes nothing twice.
@@ -357,7 +343,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
             raise InputError(f"the memory {memory_id!r} has changed since the write was proposed; reject the write")
 
     def _principal_reject_flow(self, user_id: str, write_id: str) -> Flow[None]:
-        """Flow of `Principal.reject`."""
         write = yield from self._find_write(user_id, write_id, None)
         if not (yield from do(self._store.spaces.settle, write, "REJECT", by=user_id)):
             raise _unknown_write(write_id)
@@ -387,7 +372,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         filters: Mapping[str, Any] | None,
         **options: Any,
     ) -> Flow[SearchResult]:
-        """Flow of `Principal.search`."""
         from mem0_core.recall.search import recall
         from mem0_core.recall.several import merge_hits, merge_relations, search_each, share_queries
 
@@ -415,7 +399,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     def _principal_explain_missing_flow(
         self, user_id: str, query: str, memory_id: str, *, limit: int, filters: Mapping[str, Any] | None, **options: Any
     ) -> Flow[MissingDict]:
-        """Flow of `Principal.explain_missing`."""
         from mem0_core.recall.explain import explain_missing
 
         _check_filters(filters)
@@ -449,7 +432,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         filters: Mapping[str, Any] | None,
         **options: Any,
     ) -> Flow[AnswerDict]:
-        """Flow of `Principal.answer`."""
         from mem0_core.recall.answer import answer
         from mem0_core.recall.several import search_each, share_queries
 
@@ -493,7 +475,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         as_of: int | float | str | datetime | None,
         reference_date: int | float | str | date | None,
     ) -> Flow[ContextDict]:
-        """Flow of `Principal.context`."""
         from mem0_core.recall.context import pack_context
 
         _check_filters(filters)
@@ -546,7 +527,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         return (yield from search_each(homes, gather))
 
     def _principal_get_flow(self, user_id: str, memory_id: str) -> Flow[MemoryDict | None]:
-        """Flow of `Principal.get`."""
         try:
             home, _ = yield from self._locate(user_id, memory_id, SpaceRole.READER)
         except NotFoundError:
@@ -555,7 +535,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         return None if memory is None else _label(memory, home)
 
     def _principal_history_flow(self, user_id: str, memory_id: str) -> Flow[list[HistoryDict]]:
-        """Flow of `Principal.history`."""
         try:
             home, _ = yield from self._locate(user_id, memory_id, SpaceRole.READER)
         except NotFoundError:
@@ -571,7 +550,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         limit: int | None,
         show_expired: bool,
     ) -> Flow[SearchResult]:
-        """Flow of `Principal.get_all`."""
         _check_filters(filters)
         homes = yield from self._homes(user_id, *places)
         result = SearchResult(results=[], relations=[])
@@ -589,7 +567,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     def _principal_changes_flow(
         self, user_id: str, *, after: int, limit: int, spaces: Sequence[str] | None, own: bool
     ) -> Flow[ChangesDict]:
-        """Flow of `Principal.changes`."""
         after, limit = validate_count(after, "after", minimum=0, maximum=2**63 - 1), validate_count(limit, "limit")
         homes = yield from self._homes(user_id, spaces, own, None, None)
         scopes = [home.scope for home in homes]
@@ -607,7 +584,6 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
     def _principal_export_flow(
         self, user_id: str, path: str | Path, *, space: str | None, format: Literal["jsonl", "csv"], overwrite: bool
     ) -> Flow[dict[str, Any]]:
-        """Flow of `Principal.export`."""
         ids: ScopeIds = (user_id, None, None)
         if space is not None:
             yield from self._membership(user_id, space, SpaceRole.READER)

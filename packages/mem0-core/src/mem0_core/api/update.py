@@ -41,7 +41,6 @@ class UpdateApi(MemoryRuntime):
     def _update_flow(
         self, memory_id: str, data: str, metadata: Mapping[str, Any] | None, *, ids: ScopeIds
     ) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.update`."""
         from mem0_core.ingest import updates
 
         if not (yield from self._is_owner(memory_id, ids)):
@@ -68,7 +67,6 @@ class UpdateApi(MemoryRuntime):
         metadata: Mapping[str, Any] | None,
         dry_run: bool,
     ) -> Flow[ByQueryResult]:
-        """Flow of `Memory.update_by_query`."""
         from mem0_core.ingest import updates
         from mem0_core.ingest.by_query import update_matches
 
@@ -106,7 +104,6 @@ class UpdateApi(MemoryRuntime):
         purge: bool,
         dry_run: bool,
     ) -> Flow[ByQueryResult]:
-        """Flow of `Memory.delete_by_query`."""
         from mem0_core.ingest.by_query import delete_matches
 
         ports, found = yield from self._find_matches(query, ids, filters, threshold, limit)
@@ -132,7 +129,6 @@ class UpdateApi(MemoryRuntime):
         return ports, found
 
     def _delete_flow(self, memory_id: str, *, ids: ScopeIds, purge: bool) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.delete`."""
         from mem0_core.ingest import updates
 
         if not (yield from self._is_owner(memory_id, ids)):
@@ -144,7 +140,6 @@ class UpdateApi(MemoryRuntime):
         return status_dict("Memory deleted successfully!", pending)
 
     def _delete_all_flow(self, *, ids: ScopeIds, purge: bool) -> Flow[dict[str, Any]]:
-        """Flow of `Memory.delete_all`."""
         from mem0_core.ingest import updates
 
         scope = Scope(*ids)
@@ -155,7 +150,6 @@ class UpdateApi(MemoryRuntime):
         return status_dict(f"{erased} memories deleted successfully!", pending)
 
     def _feedback_flow(self, memory_id: str, useful: bool | None, *, ids: ScopeIds) -> Flow[FeedbackDict]:
-        """Flow of `Memory.feedback`."""
         if useful is not None and not isinstance(useful, bool):
             raise InputError(
                 f"useful must be True, False, or None to withdraw all feedback on the memory, not {useful!r}"
@@ -170,7 +164,6 @@ class UpdateApi(MemoryRuntime):
         return FeedbackDict(id=memory_id, useful=item.useful, useless=item.useless)
 
     def _count_citations_flow(self, answer: str, citations: Mapping[str, str], *, ids: ScopeIds) -> Flow[list[str]]:
-        """Flow of `Memory.count_citations`."""
         from mem0_core.llm.replies import read_citations
 
         owner = scope_or_all(ids)
@@ -182,7 +175,6 @@ class UpdateApi(MemoryRuntime):
         return owned
 
     def _retract_flow(self, source: str, *, ids: ScopeIds, purge: bool) -> Flow[RetractResult]:
-        """Flow of `Memory.retract`."""
         from mem0_core.ingest import updates
 
         name, scope = parse_source(source), scope_or_all(ids)
@@ -198,14 +190,12 @@ class UpdateApi(MemoryRuntime):
         return result
 
     def _reset_flow(self) -> Flow[None]:
-        """Flow of `Memory.reset`."""
         from mem0_core.ingest import updates
 
         yield from updates.reset_store((yield from self._ports()))
         yield from do(self._clear_temporary_files)
 
     def _rebuild_flow(self, *, on_progress: Callable[[int, int | None], object] | None) -> Flow[int]:
-        """Flow of `Memory.rebuild`."""
         from mem0_core.ingest import updates
 
         on_progress = guard_hook("on_progress", on_progress)

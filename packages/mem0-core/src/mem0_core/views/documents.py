@@ -137,7 +137,6 @@ class ScopedDocuments(ScopedView):
         metadatas: Sequence[Mapping[str, Any]] | None,
         ids: Sequence[str | None] | None,
     ) -> Flow[list[str]]:
-        """Flow of `add`."""
         given = _read_documents(texts, metadatas, ids)
         for _ in range(MAX_ATTEMPTS):
             known = {}
@@ -153,12 +152,10 @@ class ScopedDocuments(ScopedView):
         raise StoreError(f"other writers changed the documents {MAX_ATTEMPTS} times; try again")
 
     def get_flow(self, ids: Sequence[str] | None, *, filters: Mapping[str, Any] | None) -> Flow[list[ScopedDocument]]:
-        """Flow of `get`."""
         items = yield from self._find(ids, self._parse(filters))
         return [_to_document(item.id, item.text, item.metadata) for item in items]
 
     def delete_flow(self, ids: Sequence[str] | None, *, filters: Mapping[str, Any] | None) -> Flow[int]:
-        """Flow of `delete`."""
         filter = self._parse(filters)
         if ids is None and filter is None:
             filter = Condition(ID_KEY, False, "exists")
@@ -170,7 +167,6 @@ class ScopedDocuments(ScopedView):
     def search_flow(
         self, query: str | Sequence[float], *, k: int, filters: Mapping[str, Any] | None, recipe: Any
     ) -> Flow[list[ScopedDocument]]:
-        """Flow of `search`."""
         filter = self._parse(filters)
         if not isinstance(query, str):
             return (yield from self._nearest_flow(query, k, filter))

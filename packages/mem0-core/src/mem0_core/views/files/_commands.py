@@ -116,7 +116,6 @@ class MemoryToolHandler:
         return await self._files.memory._arun(self.handle_flow(command))
 
     def handle_flow(self, command: Mapping[str, Any]) -> Flow[ToolReply]:
-        """Flow of `handle`."""
         execute = self._commands.get(str(command.get("command")))
         if execute is None:
             known = ", ".join(self._commands)

@@ -115,12 +115,10 @@ class MemoryFiles(ScopedView):
         return list((yield from self.tree_flow()).files(folder))
 
     def read_flow(self, path: str) -> Flow[MemoryFile]:
-        """Flow of `read`."""
         normalized = normalize_path(path)
         return (yield from self.tree_flow()).file_at(normalized)
 
     def write_flow(self, path: str, text: str, *, overwrite: bool) -> Flow[MemoryFile]:
-        """Flow of `write`."""
         normalized = normalize_path(path)
         tree = yield from self.tree_flow()
         if overwrite and tree.find_item(normalized) is not None:
@@ -130,7 +128,6 @@ class MemoryFiles(ScopedView):
         return (yield from self.read_flow(normalized))
 
     def edit_flow(self, path: str, edit: Callable[[str], str]) -> Flow[MemoryFile]:
-        """Flow of `edit`."""
         normalized = normalize_path(path)
         for _ in range(MAX_ATTEMPTS):
             tree = yield from self.tree_flow()
@@ -141,7 +138,6 @@ class MemoryFiles(ScopedView):
         raise StoreError(f"other writers changed {normalized} {MAX_ATTEMPTS} times; nothing was written, try again")
 
     def delete_flow(self, path: str) -> Flow[list[str]]:
-        """Flow of `delete`."""
         normalized = normalize_path(path)
         if normalized == "/":
             raise FileAccessError("is_root", path, "the root cannot be deleted")
@@ -152,7 +148,6 @@ class MemoryFiles(ScopedView):
         return sorted(items)
 
     def rename_flow(self, path: str, new_path: str) -> Flow[list[str]]:
-        """Flow of `rename`."""
         old, new = normalize_path(path), normalize_path(new_path)
         if old == "/":
             raise FileAccessError("is_root", path, "the root cannot be renamed")
@@ -172,7 +167,6 @@ class MemoryFiles(ScopedView):
         raise StoreError(f"other writers changed {old} {MAX_ATTEMPTS} times; nothing was written, try again")
 
     def search_flow(self, query: str, *, path: str, limit: int) -> Flow[list[MemoryFile]]:
-        """Flow of `search`."""
         folder = normalize_path(path)
         tree = yield from self.tree_flow()
         found = yield from do(
