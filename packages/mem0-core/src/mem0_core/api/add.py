@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core._system.boundary import guard_hook
@@ -76,9 +77,10 @@ class AddApi(MemoryRuntime):
         allowed, refused = filter_messages(self._policy, name_origin(parsed.messages, parse_origin(*origin)), scope)
         self._rates.record_add(scope)
         new = yield from self._drop_stored(scope, allowed, background=background)
+        at = resolve_timestamp(timestamp, parsed.messages) or ""  # else `_enqueue` finds the time
         request = self._request(
             scope,
-            at=resolve_timestamp(timestamp, parsed.messages) or (yield from self._statement_time(scope)),
+            at=at if at or background else (yield from self._statement_time(scope)),
             prompt=prompt,
             messages=new,
             metadata=check_metadata(metadata, "the add"),
@@ -199,7 +201,7 @@ class AddApi(MemoryRuntime):
             self._store.jobs.enqueue,
             request.scope,
             "remember",
-            at=request.at,
+            at=request.at or partial(self._clock.now, request.scope.partition_scope),
             messages=request.messages,
             options=to_job_options(request),
             max_jobs=max_jobs,

@@ -124,6 +124,19 @@ class QueueContract(StoreContract):
         store.jobs.release_leases("gone")
         assert self.lease_jobs(store, "a") == [row]
 
+    def test_a_job_may_be_dated_by_the_latest_change_of_its_partition(self, store: MemoryStore) -> None:
+        def stamp(latest: str | None) -> str:
+            seen.append(latest)
+            return LATER
+
+        seen: list[str | None] = []
+        item = make_item("Likes tea", Scope("alice", run_id="r"))
+        store.commit(make_changes([item]), scope=item.scope, at=AT, embedding_space=SPACE)
+        for scope in (ALICE, BOB):
+            store.jobs.enqueue(scope, "remember", at=stamp, messages=[Message("user", "one")])
+        assert seen == [store.feed.latest_time(ALICE), None]
+        assert [job.timestamp for job in store.jobs.list_jobs()] == [LATER, LATER]
+
     def test_a_job_may_be_enqueued_as_failed(self, store: MemoryStore) -> None:
         failed = store.jobs.enqueue(ALICE, "remember", at=AT, messages=[Message("user", "one")], error="bad reply")
         assert failed is not None

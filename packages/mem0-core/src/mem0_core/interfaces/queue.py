@@ -76,7 +76,7 @@ class JobQueue(Protocol):
         scope: Scope,
         kind: JobKind,
         *,
-        at: str,
+        at: str | Callable[[str | None], str],
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
@@ -90,6 +90,8 @@ class JobQueue(Protocol):
         Returns the number of the job; None if all its messages were left out, so that there is nothing to do.
 
         Args:
+            at: time of the conversation, or a function that returns it for the time of the partition's latest change
+                (None without one), so that both are read in one transaction.
             error: the failure of a first attempt; the job then is a failed one, and waits for `retry`.
 
         Raises:

@@ -627,7 +627,7 @@ class _NoJobs:
         scope: Scope,
         kind: JobKind,
         *,
-        at: str,
+        at: str | Callable[[str | None], str],
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,

@@ -56,10 +56,9 @@ class SqlChangeFeed(StepMethods):
 
     @read_method
     def latest_time(self, scope: Scope) -> Steps[str | None]:
-        yield from self._dialect.set_scope(scope.partition_scope)
-        sql, values = latest_time_sql(self._dialect, scope)
-        [(at,)] = yield from fetch_rows(f"SELECT {sql}", values)
-        return at or None
+        scope = scope.partition_scope
+        yield from self._dialect.set_scope(scope)
+        return (yield from fetch_latest_time(self._dialect, scope))
 
 
 def event_sql(dialect: Dialect, scope: Scope) -> Condition:
@@ -71,6 +70,13 @@ def event_sql(dialect: Dialect, scope: Scope) -> Condition:
     marks = ", ".join("?" * (columns.count(",")))
     latest, values = latest_time_sql(dialect, scope)
     return f"INSERT INTO events ({columns}) VALUES ({marks}, {dialect.greatest}(?, {latest}))", values
+
+
+def fetch_latest_time(dialect: Dialect, scope: Scope) -> Steps[str | None]:
+    """Return the time of the latest event in the partition of a scope; None without one."""
+    sql, values = latest_time_sql(dialect, scope)
+    [(at,)] = yield from fetch_rows(f"SELECT {sql}", values)
+    return at or None
 
 
 def latest_time_sql(dialect: Dialect, scope: Scope) -> Condition:

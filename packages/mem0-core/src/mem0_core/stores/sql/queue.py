@@ -7,7 +7,7 @@ SQLite has one writer at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mem0_core.domain.records import Message, Scope
@@ -24,6 +24,7 @@ from mem0_core.stores.sql.engine.steps import (
     read_method,
     write_method,
 )
+from mem0_core.stores.sql.feed import fetch_latest_time
 from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
 from mem0_core.stores.sql.meta import save_import_checkpoint
 from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit, partition_key, scope_from_ids, scope_ids
@@ -59,13 +60,15 @@ class SqlJobQueue(StepMethods):
         scope: Scope,
         kind: JobKind,
         *,
-        at: str,
+        at: str | Callable[[str | None], str],
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
         error: str | None = None,
     ) -> Steps[int | None]:
         yield from self._dialect.lock_scope(scope)
+        if callable(at):
+            at = at((yield from fetch_latest_time(self._dialect, scope)))
         return (
             yield from enqueue_job(
                 self._dialect,
