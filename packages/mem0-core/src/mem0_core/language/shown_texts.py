@@ -18,9 +18,8 @@ class ShownTexts:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         given = [text for text in texts if text.strip()]
         self._count = len(given)
-        self._keys = {same_fact_key(text) for text in given}
-        self._keys |= {same_fact_key(sentence) for text in given for sentence in _split_sentences(text)}
-        self._openings = {fact_opening(sentence) for text in given for sentence in (text, *_split_sentences(text))}
+        parts = {part for text in given for part in (text, *_split_sentences(text))}
+        self._keys, self._openings = set(map(same_fact_key, parts)), set(map(fact_opening, parts))
 
     def __len__(self) -> int:
         return self._count

@@ -196,7 +196,7 @@ def _score_paths(
 
     if not (query.question.steps or query.question.asks_identity or query.is_about_time):
         return {}
-    paths = yield from traverse(ports, query, scope, as_of=as_of, active=active)
+    paths = yield from traverse(ports, query, scope, as_of=as_of, active=active, has_known_names=True)
     step_scores: dict[int, float] = {}
     for path in paths:
         for step in path.steps:

@@ -58,6 +58,7 @@ def traverse(
     depth: int | None = None,
     weights: Weights | None = None,
     active: ActiveScope | None = None,
+    has_known_names: bool = False,
 ) -> Flow[list[Path]]:
     """Return the entities that a question leads to in the graph of a scope, best first, each with the path to it.
 
@@ -69,6 +70,7 @@ def traverse(
             that the question names, and the others those of now.
         depth: maximum number of relations in a path, up to 12; by default the number of steps in the question.
         active: the scope as it is now, if it is kept in memory.
+        has_known_names: True if the query is of `restore_query`.
 
     Raises:
         InputError: `depth` is out of range.
@@ -76,7 +78,7 @@ def traverse(
     if depth is not None and not 1 <= depth <= _MAX_DEPTH:
         raise InputError(f"depth must lie in 1..{_MAX_DEPTH}, not {depth!r}; pass, for example, depth=2")
     adjacency = yield from load_adjacency(ports, scope, active)
-    query = query.with_text(restore_names(adjacency, query.text))
+    query = query if has_known_names else query.with_text(restore_names(adjacency, query.text))
     starts = yield from _find_starts(ports, adjacency, query.question.start, scope, as_of, active)
     if not starts:
         return []

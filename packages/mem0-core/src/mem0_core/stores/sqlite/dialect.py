@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.domain.filters import Filter
-from mem0_core.domain.records import Scope
+from mem0_core.domain.records import Axis, Scope
 from mem0_core.stores.sql.engine.dialect import ColumnType, Condition
 from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
 from mem0_core.stores.sql.rows import to_stored_vector
@@ -18,6 +19,8 @@ from mem0_core.stores.sqlite.filters import filter_sql
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` would create one per value
 
 __all__ = ["SQLITE", "SQLiteDialect", "SealedDialect", "tenant_of"]
 
@@ -41,7 +44,7 @@ class SQLiteDialect:
         return ()
 
     def to_json(self, value: Mapping[str, Any] | None) -> str:
-        return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":")) if value else "{}"
+        return _ENCODER.encode(dict(value)) if value else "{}"
 
     def from_json(self, text: str) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(text) if text != "{}" else {}
@@ -63,8 +66,8 @@ class SQLiteDialect:
     def in_scope(self, scope: Scope | None, table: str = "", *, by_row: bool = False) -> Condition:
         if scope is None:
             return "true", []
-        prefix = f"{'+' if by_row else ''}{f'{table}.' if table else ''}"  # a plus sign keeps a column's index unused
-        return " AND ".join(f"{prefix}{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
+        ids = scope.ids
+        return _compare_ids(tuple(ids), table, by_row=by_row), list(ids.values())
 
     def in_exact_scope(self, scope: Scope, table: str = "") -> Condition:
         # The expressions of the unique indexes. Ids are never empty.
@@ -136,6 +139,12 @@ class SealedDialect(SQLiteDialect):
         tenant = tenant_of(scope)
         sealed = [self._vault.lookup(key, tenant, LOCKED_NAMES[name]) for key in keys]
         return self.among(f"{table}{dot}sealed_{name}", sealed, "bytea")
+
+
+@lru_cache
+def _compare_ids(axes: Sequence[Axis], table: str, *, by_row: bool) -> str:
+    prefix = f"{'+' if by_row else ''}{f'{table}.' if table else ''}"  # a plus sign keeps a column's index unused
+    return " AND ".join(f"{prefix}{axis.value} = ?" for axis in axes)
 
 
 def tenant_of(scope: Scope) -> str:
