@@ -131,7 +131,7 @@ class QueueContract(StoreContract):
 
         seen: list[str | None] = []
         item = make_item("Likes tea", Scope("alice", run_id="r"))
-        store.commit(make_changes([item]), scope=item.scope, at=AT, embedding_space=SPACE)
+        commit_plan(store, make_changes([item]), scope=item.scope)
         for scope in (ALICE, BOB):
             store.jobs.enqueue(scope, "remember", at=stamp, messages=[Message("user", "one")])
         assert seen == [store.feed.latest_time(ALICE), None]
