@@ -19,7 +19,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from mem0_core import Memory, Principal
-from mem0_core.server import _lazy_mcp
+from mem0_core.server import _mcp_http
 from mem0_core.server._limits import RateLimiter
 from mem0_core.server.keys import KeyRing
 
@@ -148,8 +148,8 @@ async def test_requests_at_once_make_one_endpoint_and_a_failure_is_tried_again(
             raise ImportError("no SDK")
         return made[-1]
 
-    monkeypatch.setattr(_lazy_mcp, "_make_endpoint", make)
-    endpoint: Any = _lazy_mcp.LazyMcpEndpoint(memory, None, RateLimiter())
+    monkeypatch.setattr(_mcp_http, "McpEndpoint", make)
+    endpoint: Any = _mcp_http.LazyMcpEndpoint(memory, None, RateLimiter())
     async with endpoint.run():
         with pytest.raises(ImportError):
             await endpoint({}, None, None)

@@ -77,13 +77,19 @@ class AdminApi(MemoryRuntime):
         return diagnosis.as_dict()
 
     def _stats_flow(self, *, ids: ScopeIds) -> Flow[dict[str, Any]]:
-        from mem0_core.admin.statistics import collect_statistics
-
         scope = scope_or_all(ids)
-        counts = yield from do(collect_statistics, self._store.maintenance, snapshot_folder(self.config), scope)
-        if scope is None and self._cache is not None:
-            counts["search_cache"] = self._cache.statistics()
+        counts: dict[str, Any] = yield from do(self._store.maintenance.count_records, scope)
+        if scope is None:
+            counts = {**counts, "bytes": (yield from do(self._measure_files))}
+            if self._cache is not None:
+                counts["search_cache"] = self._cache.statistics()
         return counts
+
+    def _measure_files(self) -> dict[str, Any]:
+        """Return the bytes of the store's files, and of the snapshots of the vector index on this machine."""
+        snapshots = (path for path in snapshot_folder(self.config).rglob("*") if path.is_file())
+        sizes = self._store.maintenance.disk_usage()
+        return {**sizes, "snapshots": sum(path.stat().st_size for path in snapshots)}
 
     def _export_flow(
         self,

@@ -1,8 +1,13 @@
-"""The Model Context Protocol over HTTP: each request has a key, and acts in its scope."""
+"""The Model Context Protocol over HTTP: each request has a key, and acts in its scope.
+
+The SDK is imported at the first request.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any
@@ -14,7 +19,6 @@ from mem0_core.server._problems import HttpError, find_problem, send_problem
 from mem0_core.server._requests import authenticate, read_body
 from mem0_core.server._routes import MCP_PATH
 from mem0_core.server.keys import ApiKey, KeyRing
-from mem0_core.server.mcp import build_mcp_server
 from mem0_core.server.scope import ServerScope
 
 _scope: ContextVar[ServerScope] = ContextVar("mem0_core_mcp_scope")
@@ -32,6 +36,8 @@ class McpEndpoint:
     """
 
     def __init__(self, memory: Memory, keys: KeyRing | None, limiter: RateLimiter) -> None:
+        from mem0_core.server.mcp import build_mcp_server
+
         self._limiter = limiter
         self._app = _build_app(build_mcp_server(memory, _scope.get))
         self._keys = keys
@@ -60,6 +66,49 @@ class McpEndpoint:
             await self._app(scope, _replay(body, receive), send)
         finally:
             _scope.reset(token)
+
+
+class LazyMcpEndpoint:
+    """An `McpEndpoint` that is made at the first request: the import of the SDK is a third of the start of a server.
+
+    Args:
+        memory, keys, limiter: As for `McpEndpoint`.
+    """
+
+    def __init__(self, memory: Memory, keys: KeyRing | None, limiter: RateLimiter) -> None:
+        self._arguments = memory, keys, limiter
+        self._running: asyncio.Task[None] | None = None
+        self._made: asyncio.Future[McpEndpoint] | None = None
+        self._stopped = asyncio.Event()
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """End the endpoint with the context, if a request began it."""
+        try:
+            yield
+        finally:
+            self._stopped.set()
+            if self._running is not None:
+                await self._running
+
+    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        if self._made is None or (self._made.done() and self._made.exception() is not None):
+            self._made = asyncio.get_running_loop().create_future()
+            self._running = asyncio.create_task(self._serve(self._made))
+        endpoint = await asyncio.shield(self._made)
+        await endpoint(scope, receive, send)
+
+    async def _serve(self, made: asyncio.Future[McpEndpoint]) -> None:
+        """Keep the endpoint running: one task enters and leaves its context."""
+        try:
+            endpoint = await asyncio.to_thread(McpEndpoint, *self._arguments)
+            async with endpoint.run():
+                made.set_result(endpoint)
+                await self._stopped.wait()
+        except Exception as error:
+            if made.done():
+                raise
+            made.set_exception(error)
 
 
 def _bind(key: ApiKey) -> ServerScope:

@@ -337,7 +337,7 @@ def _build_mcp(memory: Memory, keys: KeyRing | None, limiter: RateLimiter) -> An
     """Return the endpoint of MCP; None without its SDK."""
     if find_spec("mcp") is None:
         return None
-    from mem0_core.server._lazy_mcp import LazyMcpEndpoint
+    from mem0_core.server._mcp_http import LazyMcpEndpoint
 
     return LazyMcpEndpoint(memory, keys, limiter)
 

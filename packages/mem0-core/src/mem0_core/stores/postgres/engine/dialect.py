@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mem0_core.domain.records import Scope
 from mem0_core.stores.postgres.engine import locks, text
@@ -12,9 +12,6 @@ from mem0_core.stores.postgres.engine.rows import scope_digest, scope_sql, stack
 from mem0_core.stores.sql.engine.dialect import ColumnType, Condition
 from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
 from mem0_core.stores.sql.rows import partition_key, to_stored_vector
-
-if TYPE_CHECKING:
-    pass
 
 
 class PostgresDialect:
