@@ -10,23 +10,31 @@ import hashlib
 import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from mem0_core.errors import StoreError
 
 __all__ = [
-    "KNOWN_LAYOUTS",
+    "APPLICATION_ID",
+    "NEWEST_LAYOUT",
     "digest_layout",
-    "digest_scripts",
     "refuse_foreign",
     "refuse_foreign_file",
     "refuse_other_layout",
     "split_statements",
 ]
 
+APPLICATION_ID = 0x6D656D30
+"""Mark in the header of a store's file: "mem0" in ASCII."""
+_ID_PLACE = slice(68, 72)  # see https://www.sqlite.org/fileformat.html
+
 _OUR_TABLES = {"meta", "memories"}  # of every store, in any version
 
+_TABLES_SQL = (
+    "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name NOT LIKE 'words%'"
+    " ORDER BY name"
+)
 _COLUMNS_SQL = (
     "SELECT m.name, group_concat(c.name) FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
     " WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'words%' GROUP BY m.name"
@@ -40,6 +48,9 @@ def refuse_foreign_file(path: Path) -> None:
     """
     if not path.is_file() or not path.stat().st_size:
         return
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(_ID_PLACE.stop)[_ID_PLACE] == APPLICATION_ID.to_bytes(4, "big"):
+            return  # its tables are read once it is open
     # Without a log the file is complete, and a plain read-only connection would create one.
     mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as db:
@@ -66,9 +77,9 @@ def _way_out(path: Path) -> str:
 
 def refuse_other_layout(db: sqlite3.Connection, path: str | Path, scripts: tuple[str, ...], newest: int) -> None:
     """Raise StoreError if the tables of a file are not those that the scripts of its schema version create."""
-    found: dict[str, str] = dict(db.execute(_COLUMNS_SQL).fetchall())
-    if KNOWN_LAYOUTS.get(digest_scripts(scripts)) == _digest(sorted(found.items())):
+    if len(scripts) == newest and _digest(db.execute(_TABLES_SQL).fetchall()) == NEWEST_LAYOUT:
         return
+    found: dict[str, str] = dict(db.execute(_COLUMNS_SQL).fetchall())
     expected = _columns_of(scripts)
     differing = sorted(name for name, columns in expected.items() if found.get(name) != columns)
     if not differing:
@@ -85,22 +96,18 @@ def refuse_other_layout(db: sqlite3.Connection, path: str | Path, scripts: tuple
     )
 
 
-KNOWN_LAYOUTS = {"a7bd7c32bc6b4a2e0282e3fb4c0f4ba5": "4188c9561347f3ea1a816d7ef708dbd6"}
-"""Digest of the scripts of a schema version -> digest of the tables that they create, of the newest version.
+NEWEST_LAYOUT = "b6a221435fdb4ef66b122706e11c4239"
+"""Digest of the statements that created the tables of the newest version.
 
 It spares each start the creation of an empty store to compare with, which takes half the time to open one. A test
-fails if the entry is missing.
+fails if it is another one.
 """
 
 
-def digest_scripts(scripts: tuple[str, ...]) -> str:
-    """Return a digest of the scripts of a schema version."""
-    return _digest(scripts)
-
-
 def digest_layout(scripts: tuple[str, ...]) -> str:
-    """Return the digest of the tables that scripts create, for `KNOWN_LAYOUTS`."""
-    return _digest(sorted(_columns_of(scripts).items()))
+    """Return the digest of the tables that scripts create, for `NEWEST_LAYOUT`."""
+    with _created(scripts) as db:
+        return _digest(db.execute(_TABLES_SQL).fetchall())
 
 
 def _digest(value: object) -> str:
@@ -120,10 +127,17 @@ def split_statements(script: str) -> Iterator[str]:
 @functools.lru_cache(maxsize=8)
 def _columns_of(scripts: tuple[str, ...]) -> dict[str, str]:
     """Return the columns of each table that scripts create."""
+    with _created(scripts) as db:
+        return dict(db.execute(_COLUMNS_SQL).fetchall())
+
+
+@contextmanager
+def _created(scripts: tuple[str, ...]) -> Iterator[sqlite3.Connection]:
+    """Create the tables of scripts in memory."""
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in _iter_statements(scripts):
             db.execute(statement)
-        return dict(db.execute(_COLUMNS_SQL).fetchall())
+        yield db
 
 
 def _iter_statements(scripts: Iterable[str]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from mem0_core.stores.sql.queue import SqlJobQueue
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, scope_ids, session_number
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS, SqlVectors
-from mem0_core.stores.sqlite._layout import refuse_foreign, refuse_other_layout, split_statements
+from mem0_core.stores.sqlite._layout import APPLICATION_ID, refuse_foreign, refuse_other_layout, split_statements
 from mem0_core.stores.sqlite.archive import SQLiteArchive
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
 from mem0_core.stores.sqlite.encryption.files import check_keys, encrypt_file, has_rows, is_encrypted
@@ -189,6 +189,7 @@ class SQLiteStore(SqlStore):
                 self._db.unseal()
             refresh_words(db, self._db.vault)
             db.execute(f"PRAGMA user_version = {len(SCHEMA_VERSIONS)}")
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def _check_load_finished(self) -> None:
         try:
