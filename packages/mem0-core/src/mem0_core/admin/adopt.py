@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mem0_core._system.records import dataclass
@@ -30,6 +30,7 @@ from mem0_core.errors import InputError, ScopeError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.relations import extract_memory_relations, sync_projections
 from mem0_core.interfaces import Ports
+from mem0_core.interfaces.maintenance import ProgressCallback
 from mem0_core.language.messages import check_metadata
 from mem0_core.recall.embedding import embed_texts, embedding_space_of
 
@@ -37,8 +38,6 @@ _MAX_MARKS = 10**9  # the counts of a memory stay far below the largest integer 
 _BATCH_SIZE = 256
 _PROBES = 8  # texts that are embedded to compare them with the vectors of another store
 _SAME_SPACE = 0.999  # cosine of two runs of one model; those of two models of one family are below 0.9
-
-ProgressCallback = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from mem0_core.domain.records import Scope, VerifyResult
 from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
+from mem0_core.interfaces.maintenance import ProgressCallback
 
 _EXPORT_FORMATS = ("jsonl", "csv", "pam", "mif")
 
@@ -24,7 +25,7 @@ class AdminApi(MemoryRuntime):
     """Flows of `Memory` that administer its store."""
 
     def _backup_flow(
-        self, path: str | Path, *, overwrite: bool, on_progress: Callable[[int, int | None], object] | None
+        self, path: str | Path, *, overwrite: bool, on_progress: ProgressCallback | None
     ) -> Flow[dict[str, Any]]:
         from mem0_core.admin.backup import write_backup
 
@@ -64,7 +65,7 @@ class AdminApi(MemoryRuntime):
         return (yield from verify((yield from self._ports()))).as_dict()
 
     def _doctor_flow(
-        self, *, repair: bool, deep: bool, torn: str | None, on_progress: Callable[[int, int | None], object] | None
+        self, *, repair: bool, deep: bool, torn: str | None, on_progress: ProgressCallback | None
     ) -> Flow[dict[str, Any]]:
         from mem0_core.admin.doctor import diagnose
 
@@ -98,7 +99,7 @@ class AdminApi(MemoryRuntime):
         ids: ScopeIds,
         format: Literal["jsonl", "csv", "pam", "mif"],
         overwrite: bool,
-        on_progress: Callable[[int, int | None], object] | None,
+        on_progress: ProgressCallback | None,
     ) -> Flow[dict[str, Any]]:
         from importlib.metadata import version
 
@@ -124,7 +125,7 @@ class AdminApi(MemoryRuntime):
         *,
         history: Sequence[Mapping[str, Any]],
         messages: Sequence[Mapping[str, Any]],
-        on_progress: Callable[[int, int | None], object] | None,
+        on_progress: ProgressCallback | None,
     ) -> Flow[dict[str, Any]]:
         from mem0_core.admin.adopt import adopt, filter_adoption, parse_adoption
 

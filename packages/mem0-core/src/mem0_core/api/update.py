@@ -27,6 +27,7 @@ from mem0_core.domain.trust import parse_source
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
+from mem0_core.interfaces.maintenance import ProgressCallback
 from mem0_core.language.messages import check_metadata
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class UpdateApi(MemoryRuntime):
         yield from updates.reset_store((yield from self._ports()))
         yield from do(self._clear_temporary_files)
 
-    def _rebuild_flow(self, *, on_progress: Callable[[int, int | None], object] | None) -> Flow[int]:
+    def _rebuild_flow(self, *, on_progress: ProgressCallback | None) -> Flow[int]:
         from mem0_core.ingest import updates
 
         on_progress = guard_hook("on_progress", on_progress)

@@ -8,7 +8,7 @@ questions, if there are few transcripts), and each fold is scored with the setti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from mem0_core.evaluation.arms import MemoryArm, Settings
 from mem0_core.evaluation.figures import Figure, bootstrap_intervals, measure
 from mem0_core.evaluation.questions import Question, digest_key
 from mem0_core.evaluation.transcripts import Transcript
+from mem0_core.interfaces.maintenance import ProgressCallback
 
 FLOORS: tuple[float | None, ...] = (None, 0.0, 0.2, 0.3, 0.4, 0.5)
 BUDGET_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -27,8 +28,6 @@ TOKENS_PER_ANSWER = 20_000
 MIN_QUESTIONS = 20
 _FOLDS = 5
 _MIN_FOLDS = 3  # by transcripts; with fewer, questions are split
-
-Progress = Callable[[int, int | None], object]
 
 
 class _Scores:
@@ -40,7 +39,7 @@ class _Scores:
         transcripts: Mapping[str, Transcript],
         questions: Sequence[Question],
         tokens_per_answer: float,
-        on_progress: Progress | None,
+        on_progress: ProgressCallback | None,
     ) -> None:
         self._arm, self._transcripts, self._questions = arm, transcripts, questions
         self._price = 1 / tokens_per_answer
@@ -69,7 +68,7 @@ def suggest_settings(
     *,
     recipes: Sequence[str] = tuple(RECIPES),
     tokens_per_answer: float = TOKENS_PER_ANSWER,
-    on_progress: Progress | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Suggest settings for a memory.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,13 +26,12 @@ from mem0_core.evaluation.runner import RESULT_FORMAT, evaluate
 from mem0_core.evaluation.transcripts import Transcript, read_transcripts
 from mem0_core.evaluation.tuning import TOKENS_PER_ANSWER, suggest_settings
 from mem0_core.interfaces import ChatModel
+from mem0_core.interfaces.maintenance import ProgressCallback
 
 BY_RULES, BY_MODEL = "rules", "model"
 """Names of the ways to make questions."""
 
 NO_RERANKER = "none"
-
-ProgressCallback = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True)

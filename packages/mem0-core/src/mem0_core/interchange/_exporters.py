@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import field
 from pathlib import Path
@@ -16,7 +16,7 @@ from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
 from mem0_core.interchange._csv import CsvTable, read_rows
 from mem0_core.interchange._portable import PortableFormat, build_document
-from mem0_core.interfaces.maintenance import StoreMaintenance
+from mem0_core.interfaces.maintenance import ProgressCallback, StoreMaintenance
 
 EXPORT_FORMAT, EXPORT_VERSION = "mem0-core", 1
 
@@ -27,8 +27,6 @@ _EDGE_COLUMNS = (
 )
 
 _CSV_FILES = ("nodes.csv", "edges.csv")
-
-ProgressCallback = Callable[[int, int | None], object]
 
 
 def _export_lines(maintenance: StoreMaintenance, scope: Scope | None) -> Iterator[str]:

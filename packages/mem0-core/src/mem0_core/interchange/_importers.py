@@ -20,9 +20,8 @@ from mem0_core.interchange._exporters import EXPORT_FORMAT, read_export
 from mem0_core.interchange._files import read_chats, read_json
 from mem0_core.interchange._mem0_v1 import MEM0_V1_FORMAT, read_installation
 from mem0_core.interchange._portable import PORTABLE_FORMATS, detect_portable, read_document
+from mem0_core.interfaces.maintenance import ProgressCallback
 from mem0_core.language.messages import parse_message
-
-ProgressCallback = Callable[[int, int | None], object]
 
 
 class ImportTarget(Protocol):
