@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mem0_core.contracts import ALICE
-from mem0_core.contracts.graph_index import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
+from mem0_core.contracts.graph_index import IN_OSLO, IN_ROME, GraphIndexContract
+from mem0_core.contracts.samples import LIKES_TEA
 from mem0_core.domain.records import new_id
 from mem0_core.errors import ConfigError, MissingExtraError, StoreError
 from mem0_core.interfaces import GraphIndex, MemoryStore

@@ -180,7 +180,7 @@ class LangChainChat(FormsChat):
         if tools:
             send = partial(self._invoke, self.model, add_tool_prompt(payload, tools), task)
             forms = [RequestForm("prompted tools", send, _to_prompted_reply)]
-            with_tools = self._bind_or_none(lambda model: model.bind_tools([_tool_dict(tool) for tool in tools]))
+            with_tools = self._bind_or_none(lambda model: model.bind_tools([tool.as_dict() for tool in tools]))
             if with_tools is not None:
                 forms.insert(0, RequestForm("tools", partial(self._invoke, with_tools, payload, task), _to_reply))
         elif schema is not None:
@@ -207,11 +207,6 @@ class LangChainChat(FormsChat):
 
 def _run_config(task: str) -> RunnableConfig:
     return {"run_name": f"mem0.{task}", "tags": [TAG_NOSTREAM], "metadata": {"mem0_task": task}}
-
-
-def _tool_dict(tool: Tool) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": {**function, "strict": True} if tool.strict else function}
 
 
 def _to_reply(answer: Any) -> Reply:

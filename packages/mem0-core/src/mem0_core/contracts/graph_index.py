@@ -29,6 +29,7 @@ from mem0_core.contracts.samples import (
     COSINE_TOLERANCE,
     DIMS,
     LATER,
+    LIKES_TEA,
     assert_nearest,
     commit_plan,
     in_threads,
@@ -43,7 +44,6 @@ from mem0_core.interfaces import CommitResult, GraphIndex, GraphNeighborhood, Me
 _EVERYTHING: dict[str, Any] = {"threshold": -2.0, "limit": 10_000}
 IN_ROME = Triplet("alice", "lives_in", "Rome")
 IN_OSLO = Triplet("alice", "lives_in", "Oslo")
-LIKES_TEA = Triplet("alice", "likes", "tea")
 _RUN = Scope("alice", None, "r")
 _HOSTILE = [
     "O'Brien",

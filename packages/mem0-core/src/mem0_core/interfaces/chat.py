@@ -39,6 +39,11 @@ class Tool:
     parameters: Mapping[str, Any]
     strict: bool = False
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the tool as OpenAI's chat completions describe one."""
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": {**function, "strict": True} if self.strict else function}
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:

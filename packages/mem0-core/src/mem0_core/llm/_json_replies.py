@@ -140,12 +140,12 @@ def _unwrap_call(value: Any) -> Any:
 
 # --- the values in a text --------------------------------------------------------------------------------------
 
-_TAG = "(?:think|thinking|thought|reasoning)"
+THOUGHT_TAG = "(?:think|thinking|thought|reasoning)"
 
-_BETWEEN = re.compile(rf"(?P<think><{_TAG}>)|(?P<thought></{_TAG}>)|[\[{{]", re.IGNORECASE)
+_BETWEEN = re.compile(rf"(?P<think><{THOUGHT_TAG}>)|(?P<thought></{THOUGHT_TAG}>)|[\[{{]", re.IGNORECASE)
 """Marks between the values of a reply: a thought begins or ends, or a value begins."""
 
-_THOUGHT = re.compile(rf"</{_TAG}>", re.IGNORECASE)
+_THOUGHT = re.compile(rf"</{THOUGHT_TAG}>", re.IGNORECASE)
 
 _TOKEN = re.compile(
     r"""

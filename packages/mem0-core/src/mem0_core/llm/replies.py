@@ -24,6 +24,7 @@ from mem0_core.llm._json_replies import (
     MAX_CHARS,
     MAX_DECIMAL_BITS,
     NO_JSON,
+    THOUGHT_TAG,
     WHOLE_REPLY,
     Problem,
     Reading,
@@ -652,9 +653,8 @@ def _keep_operation(kept: dict[Hashable, Operation], operation: Operation, item:
 
 # --- plain text ------------------------------------------------------------------------------------------------
 
-_TAG = "(?:think|thinking|thought|reasoning)"
-_THOUGHTS = re.compile(rf"\A\s*<{_TAG}>.*?(?:</{_TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
-_HIDDEN_THOUGHTS = re.compile(rf"\A.*?</{_TAG}>", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(rf"\A\s*<{THOUGHT_TAG}>.*?(?:</{THOUGHT_TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
+_HIDDEN_THOUGHTS = re.compile(rf"\A.*?</{THOUGHT_TAG}>", re.DOTALL | re.IGNORECASE)
 """Thoughts without the opening tag, which some servers drop."""
 
 _FENCE = re.compile(r"\A```(?:[\w-]*[ \t]*\n(.*?)(?:^```.*)?|([^\n`]+)```)\Z", re.DOTALL | re.MULTILINE)

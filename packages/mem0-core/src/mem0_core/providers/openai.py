@@ -120,7 +120,7 @@ class OpenAIChat(FormsChat):
     ) -> Flow[Reply]:
         plain = [dict(message) for message in messages]
         if tools:
-            sent = {"messages": plain, "tools": [_tool_param(tool) for tool in tools]}
+            sent = {"messages": plain, "tools": [tool.as_dict() for tool in tools]}
             forms = [
                 self._form("tools", sent, task),
                 self._form("prompted tools", {"messages": add_tool_prompt(plain, tools)}, task, tools_prompted=True),
@@ -187,11 +187,6 @@ class OpenAIChat(FormsChat):
         if tools_prompted:
             calls = calls or parse_tool_calls(text)
         return Reply(text=text, tool_calls=tuple(calls), usage=_read_usage(completion))
-
-
-def _tool_param(tool: Tool) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": {**function, "strict": True} if tool.strict else function}
 
 
 def _tool_call(call: Any) -> ToolCall:

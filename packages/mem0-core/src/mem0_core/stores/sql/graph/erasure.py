@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mem0_core.domain.records import Scope
+from mem0_core.domain.records import Axis, Scope
 from mem0_core.stores.sql.engine.dialect import Dialect
 from mem0_core.stores.sql.engine.steps import (
     Statement,
@@ -17,7 +17,6 @@ from mem0_core.stores.sql.engine.steps import (
     insert_sql,
 )
 
-_ID_COLUMNS = ("user_id", "agent_id", "run_id")
 TOMBSTONE_COLUMNS = "row, user_id, agent_id, run_id, seq"
 
 
@@ -85,7 +84,7 @@ def _erase_nodes(dialect: Dialect, nodes: Sequence[int]) -> Steps[None]:
     if not nodes:
         return
     among, listed = dialect.among("n.row", nodes)
-    same_scope = " AND ".join(f"coalesce(a.{axis}, '') = coalesce(n.{axis}, '')" for axis in _ID_COLUMNS)
+    same_scope = " AND ".join(f"coalesce(a.{axis}, '') = coalesce(n.{axis}, '')" for axis in Axis)
     # Reverted merges remain on record as long as their names exist.
     yield from execute(
         f"DELETE FROM merges WHERE ({dialect.part}row) IN (SELECT {_qualify(dialect.part, 'a')}a.merge FROM nodes AS n"
