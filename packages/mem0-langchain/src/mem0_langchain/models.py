@@ -27,7 +27,7 @@ from mem0_core.domain.records import Usage
 from mem0_core.domain.suggestions import check_instance
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
-from mem0_core.providers.adapters import MeasuredEmbedder, arrange_scores
+from mem0_core.providers.adapters import AsyncEmbedder, arrange_scores
 from mem0_core.providers.prompted_tools import add_tool_prompt, arguments_as_text, read_prompted_calls
 from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
@@ -241,7 +241,7 @@ def _read_usage(message: AIMessage) -> Usage | None:
 # --- embeddings ---------------------------------------------------------------------------------------------------
 
 
-class LangChainEmbedder(MeasuredEmbedder):
+class LangChainEmbedder(AsyncEmbedder):
     """LangChain embeddings as an embedder. Thread safety is that of the wrapped object.
 
     Args:
@@ -267,21 +267,6 @@ class LangChainEmbedder(MeasuredEmbedder):
     @property
     def name(self) -> str:
         return self._name
-
-    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
-        """Embed `texts` in order: (n, dims) float32, rows of L2 norm 1.
-
-        Raises:
-            ModelError: the model failed, or returned unusable vectors.
-            ConfigError: the vectors do not have the configured length.
-        """
-        return run(self._embed_texts(texts, kind))
-
-    async def aembed(
-        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
-    ) -> NDArray[np.float32]:
-        """Async version of `embed`."""
-        return await arun(self._embed_texts(texts, kind))
 
     def _embed_texts(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Flow[NDArray[np.float32]]:
         wanted = list(texts) or (["dimensions"] if self._dims is None else [])

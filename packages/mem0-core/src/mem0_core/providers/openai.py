@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from mem0_core.domain.records import Usage
 from mem0_core.domain.secrets import find_secrets, redact, redact_url
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
-from mem0_core.flow import Flow, arun, do, run
+from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.llm.tokens import make_token_counter
-from mem0_core.providers.adapters import MeasuredEmbedder
+from mem0_core.providers.adapters import AsyncEmbedder
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
 from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
@@ -211,7 +211,7 @@ def _read_usage(completion: Any) -> Usage | None:
     return Usage(input_tokens=usage.prompt_tokens or 0, output_tokens=usage.completion_tokens or 0)
 
 
-class OpenAIEmbedder(MeasuredEmbedder):
+class OpenAIEmbedder(AsyncEmbedder):
     """An embedding model on an OpenAI-compatible server. Safe to share between threads and event loops.
 
     Args:
@@ -260,22 +260,7 @@ class OpenAIEmbedder(MeasuredEmbedder):
     def name(self) -> str:
         return self.model
 
-    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
-        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` has no effect.
-
-        Raises:
-            ModelError: the server is unreachable, or answered with an error or unusable vectors.
-            ConfigError: the length of the vectors differs from `embedding_dims`.
-        """
-        return run(self._embed_texts(texts))
-
-    async def aembed(
-        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
-    ) -> NDArray[np.float32]:
-        """Async variant of `embed`."""
-        return await arun(self._embed_texts(texts))
-
-    def _embed_texts(self, texts: Sequence[str]) -> Flow[NDArray[np.float32]]:
+    def _embed_texts(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Flow[NDArray[np.float32]]:
         wanted = list(texts) or (["dimensions"] if self._dims is None else [])
         rows = [np.zeros((0, self._dims or 0), np.float32)] if not wanted else []
         for request in self._build_requests(wanted):
