@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -456,6 +458,22 @@ def test_a_search_reads_no_memories_that_a_worker_made(tmp_path: Path, monkeypat
         prepared.wait()
         monkeypatch.setattr(type(memory.store), "memories_by_rows", None)
         assert result_texts(memory.search("What do I like?", user_id="u"))[0] == "I like tea."
+
+
+def test_what_a_search_leaves_behind_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("I live in Lisbon.", user_id="u")
+        memory.search("Where do I live?", user_id="u")
+        assert memory._cache is not None
+        former = weakref.ref(memory._cache.open(memory.store, memory._open_index(), Scope("u")))
+        gc.collect()
+        gc.disable()
+        try:
+            memory.add("I like tea.", user_id="u")
+            memory.search("Where do I live?", user_id="u")
+            assert former() is None
+        finally:
+            gc.enable()
 
 
 def test_uses_are_counted(pair: Pair) -> None:

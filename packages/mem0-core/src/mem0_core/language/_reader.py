@@ -248,6 +248,7 @@ class StatementReader:
             self._introduce(start, end)
             if end > start:
                 self._sentence(start, self._question_start(start, end))
+        del self._slots  # it refers to this reader: a cycle, which only the garbage collector would free
         return self.statements
 
     def _introduce(self, start: int, end: int) -> None:

@@ -218,6 +218,8 @@ class SearchCache:
         replaced, after = self._scopes.get(scope, _UNKNOWN), kept or _UNKNOWN
         self._memories += after.size - replaced.size
         self._records += after.records - replaced.records
+        if (results := replaced.results) is not None and results is not after.results:
+            results.clear()  # they refer to the scope: a cycle, which only the garbage collector would free
         if kept is None:
             del self._scopes[scope]
         else:
@@ -301,6 +303,10 @@ class _Kept(NamedTuple):
     @property
     def size(self) -> int:
         return 0 if self.active is None else self.active.size
+
+    @property
+    def results(self) -> dict[Hashable, tuple[Search, list[Hit], list[str]]] | None:
+        return None if self.active is None else self.active.results
 
 
 _UNKNOWN = _Kept(None)
