@@ -84,8 +84,12 @@ def recall_relevant(ports: Ports, request: SearchRequest) -> Flow[RelevantHits]:
 
 def _without_question(hits: list[Hit], query: str) -> list[Hit]:
     """Return hits without those that are the query itself, if it is a question: they answer nothing."""
-    own_key, opening = same_fact_key(query), fact_opening(query)
-    others = [hit for hit in hits if fact_opening(hit.item.text) != opening or same_fact_key(hit.item.text) != own_key]
+    opening = fact_opening(query)
+    others = [
+        hit
+        for hit in hits
+        if fact_opening(hit.item.text) != opening or same_fact_key(hit.item.text) != same_fact_key(query)
+    ]
     if len(others) == len(hits):
         return hits
     from mem0_core.language.utterances import is_question  # compiles long patterns
