@@ -11,30 +11,27 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
+from benchmarks.collection import Dataset
 from benchmarks.remembered import Remembered, remembered
 from benchmarks.timed import CachedEmbedder
 from mem0_core.domain.recipes import Recipe, resolve_recipe
 from mem0_core.providers.numpy_embedder import create_local_embedder
+from training.datasets import read_dataset
 from training.evaluate import rank_places
-from training.pools import ROLES
-from training.sources import SOURCES, read_source
 
 __all__ = ["Asked", "fit_weights", "main"]
 
 _POOLS, _CANDIDATES, _SCANNED = 14, 60, 120
 _ROUNDS, _RATE, _SCALE, _PENALTY = 400, 0.01, 12.0, 0.2
 _FOLDS = 5
-_DATE_CHARS = len("2024-05-08")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,41 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked: list[Asked] = []
     weights: dict[str, float] = {}
     for name in options.sources.split(","):
-        dataset = _read_dataset(options.data, name)
+        dataset = read_dataset(options.data, name, _POOLS)
         with remembered(dataset, embedder) as memory:
             asked += _collect(memory, dataset, dataclasses.replace(recipe, pool=_SCANNED), weights)
     names, start = list(weights), np.array(list(weights.values()))
     before, after = _cross_validate(asked, start)
     print("R@10 and MRR", before, "->", after, "of", len(asked), "questions")
     print(json.dumps(dict(zip(names, fit_weights(asked, start).round(2).tolist(), strict=True))))
-
-
-def _read_dataset(data: Path, name: str) -> Dataset:
-    questions, pools = read_source(data, name, "valid")
-    collections = []
-    for pool, units in list(pools.items())[:_POOLS]:
-        own = [one for one in questions if one["pool"] == pool]
-        occasions = tuple(_split_sessions(units, apart=SOURCES[name].kind == "passages"))
-        asked = tuple(Question(one["question"], name, tuple(map(str, one["gold"]))) for one in own)
-        collections.append(Collection(pool, occasions, asked))
-    return Dataset(name, "turn", tuple(collections))
-
-
-def _split_sessions(units: Sequence[Mapping[str, Any]], *, apart: bool) -> Iterator[Occasion]:
-    start = 0
-    for end in range(1, len(units) + 1):
-        if end == len(units) or apart or units[end].get("session") != units[start].get("session"):
-            day = str(units[start].get("time") or "")[:_DATE_CHARS]
-            said = tuple(_read_unit(place, units[place]) for place in range(start, end))
-            yield Occasion(said, str(units[start].get("session")), f"{day}T09:00:00" if day[4:5] == "-" else None)
-            start = end
-
-
-def _read_unit(place: int, unit: Mapping[str, Any]) -> Unit:
-    speaker = unit.get("speaker") or ""
-    is_role = speaker.casefold() in ROLES
-    role = "assistant" if speaker.casefold() == "assistant" else "user"
-    return Unit(str(place), unit["text"], role, None if is_role else speaker)
 
 
 def _collect(memory: Remembered, dataset: Dataset, recipe: Recipe, weights: dict[str, float]) -> Iterator[Asked]:

@@ -30,7 +30,7 @@ def tell(memory: MemoryDriver, *texts: str) -> None:
 
 
 def test_a_slip_finds_what_the_word_finds(memory: MemoryDriver) -> None:
-    tell(memory, "Dylan, our greyhound, sleeps all day", "The name of our boat is Petrel", "Our neighbours like Dylan")
+    tell(memory, "The name of our boat is Petrel", "Dylan, our greyhound, sleeps all day", "Our neighbours like Dylan")
     for query in ("wat is the naem of my greyhoud", "wats my greyhuond caled"):
         assert found(memory, query) == ["Dylan, our greyhound, sleeps all day"]
 

@@ -1,0 +1,160 @@
+"""Order of messages for a question about the present: of several on one subject, the one that holds comes first.
+
+Statements that rules read decide where there are any. People also say in passing that something changed ("Ranger failed
+its MOT, Carys's cousin found me an Isuzu"), and no rule reads that. So the best messages are ordered by a linear model
+of their scores, their times, their likeness to others and the traits of their texts. `training.current` fits its
+weights by a softmax over the messages of each question (ListNet: Cao et al., "Learning to Rank: From Pairwise Approach
+to Listwise Approach", ICML 2007, page 131).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mem0_core.domain.recipes import DEFAULT_RERANK_CHARS
+from mem0_core.domain.records import Hit
+from mem0_core.flow import Flow, do
+from mem0_core.interfaces import Ports
+from mem0_core.language.message_traits import read_traits
+from mem0_core.language.question import reaches_back
+from mem0_core.language.statements import SPEAKER
+from mem0_core.language.utterances import is_question
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.language.parsed_query import ParsedQuery
+    from mem0_core.recall._plan import Search
+
+__all__ = ["FEATURES", "ORDERED_HITS", "asks_of_now", "describe_hits", "prefer_current"]
+
+ORDERED_HITS = 10
+"""Number of the best hits that are ordered anew."""
+
+FEATURES = {
+    "is_first": 1.4,
+    "relative": 3.4,
+    "nearness": 3.4,
+    "is_later": 2.1,
+    "later_length": -2.0,
+    "later_likeness": 1.7,
+    "likeness": 1.5,
+    "reports_change": 0.8,
+    "looks_back": -0.7,
+    "has_speaker": 0.6,
+    "is_of_other": -1.4,
+}
+"""Features of a hit with their weights.
+
+- ``is_first``: it is the best by its score; ``relative``: its score as a share of the best.
+- ``nearness``: its cosine to the query, less that of the best.
+- ``is_later``: it was said after the best. ``later_length``, ``later_likeness``: the same, times the typical length of
+  the hits, in units of 30 words, and times its cosine to the best. Long messages tell of many things.
+- ``likeness``: its highest cosine to an earlier message, times the square of the relative score of that.
+- ``reports_change``, ``looks_back``, ``has_speaker``: traits of its text.
+- ``is_of_other``: it begins with another person, and the question is about its speaker.
+"""
+
+_PERSONAL_SHARE = 0.1  # of messages in which "I" or "my" occur; most leave it out ("Sold the Honda."), facts always do
+_LENGTH_WORDS, _MAX_LENGTH = 30, 3.0
+_EVER = re.compile(r"\bever\b", re.IGNORECASE)
+
+
+def asks_of_now(query: ParsedQuery) -> bool:
+    """Return True if a query asks for one thing that holds now."""
+    question = query.question
+    is_one = not (question.is_list or question.asks_assistant or question.asks in ("when", "count"))
+    if question.tense != "now" or not is_one or reaches_back(question):
+        return False
+    return bool(question.path) or (is_question(query.text) and _EVER.search(query.text) is None)
+
+
+def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
+    """Return hits in the order of the model, for a question about the present; the scores stay in their places.
+
+    The model was fitted to what people write of themselves in a few sentences. Other texts stay where they are: those
+    of named speakers, passages, and facts that a chat model wrote, and reconciled. So do the answers to questions about
+    relatives ("my sister's husband"): the messages about the last one need not be the latest.
+    """
+    best = hits[:ORDERED_HITS]
+    if not asks_of_now(search.request.query) or _follows_relatives(search) or not _are_own_messages(best):
+        return hits
+    features = describe_hits(best, search.request.query, (yield from _read_vectors(ports, search, best)))
+    sums = features @ list(FEATURES.values())
+    order = sorted(range(len(best)), key=lambda index: -sums[index])
+    moved = [replace(best[index], score=hit.score) for index, hit in zip(order, best, strict=True)]
+    return [*moved, *hits[ORDERED_HITS:]]
+
+
+def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the features of some hits, best first, (n, features).
+
+    Args:
+        vectors: their embeddings, (n, dims); zeros for a hit without one.
+    """
+    import numpy as np
+
+    traits, asked = [read_traits(hit.item.text) for hit in hits], read_traits(query.text)
+    scores = np.array([hit.score for hit in hits])
+    relative = scores / max(float(scores.max()), 1e-9)
+    nearness = np.array([hit.signals.get("dense", 0.0) for hit in hits])
+    times = np.array([hit.item.updated_at or hit.item.created_at for hit in hits])
+    is_said = np.array([_is_said(hit) for hit in hits])
+    cosines = (vectors @ vectors.T).clip(0.0)
+    is_earlier = (times < times[:, None]) & is_said  # in each row, of the others
+    is_later = is_said & (times > times[0])
+    lengths = [min(_MAX_LENGTH, len(hit.item.text.split()) / _LENGTH_WORDS) for hit in hits]
+    is_of_speaker = (asked.has_speaker or asked.is_owned) and not asked.mentions_other
+    columns = {
+        "is_first": np.arange(len(hits)) == 0,
+        "relative": relative,
+        "nearness": nearness - nearness[0],
+        "is_later": is_later,
+        "later_length": is_later * np.median(lengths),
+        "later_likeness": is_later * cosines[0],
+        "likeness": (is_earlier * relative**2 * cosines).max(axis=1),
+        "reports_change": [one.reports_change for one in traits],
+        "looks_back": [one.looks_back for one in traits],
+        "has_speaker": [one.has_speaker for one in traits],
+        "is_of_other": [one.begins_with_other and is_of_speaker for one in traits],
+    }
+    return np.array([columns[name] for name in FEATURES], dtype=np.float64).T
+
+
+def _follows_relatives(search: Search) -> bool:
+    """Return True if a question is answered by a statement about a relative of its subject."""
+    question, answer = search.request.query.question, search.slot_answer
+    return answer is not None and bool(answer.memories) and question.start is None and SPEAKER not in answer.subjects
+
+
+def _are_own_messages(hits: Sequence[Hit]) -> bool:
+    """Return True if hits are mostly short messages in which unnamed people write of themselves."""
+    said = [hit for hit in hits if _is_said(hit)]
+    short = [hit for hit in said if hit.item.actor_id is None and len(hit.item.text) <= DEFAULT_RERANK_CHARS]
+    traits = [read_traits(hit.item.text) for hit in short]
+    personal = sum(one.has_speaker or one.is_owned for one in traits)
+    return len(said) > 1 and 2 * len(short) > len(said) and personal > _PERSONAL_SHARE * len(short)
+
+
+def _is_said(hit: Hit) -> bool:
+    """Return True if a hit is what a person said."""
+    return hit.item.role == "user" or (hit.item.role == "assistant" and hit.item.actor_id is not None)
+
+
+def _read_vectors(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[NDArray[np.float32]]:
+    """Return the embeddings of hits, (n, dims); zeros for messages that are not memories yet."""
+    import numpy as np
+
+    vectors = np.zeros((len(hits), search.vectors.shape[1]), dtype=np.float32)
+    indexes = {hit.item.row: index for index, hit in enumerate(hits) if hit.item.row is not None}
+    if search.active is not None:
+        known = search.active.find(list(indexes))
+        rows, found = search.active.memories.rows[known], search.active.vectors[known]
+    else:
+        rows, found = yield from do(ports.store.vectors, list(indexes))
+    vectors[[indexes[row] for row in rows.tolist()]] = found
+    return vectors

@@ -1,0 +1,123 @@
+"""Questions about the present, asked of messages in which a change is mentioned in passing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mem0_core import Memory
+from mem0_core.language.parsed_query import parse_query
+from mem0_core.recall._current import asks_of_now
+from mem0_core.testing import ScriptedChat
+from tests.support import MODES, MemoryDriver, result_texts
+
+
+@pytest.fixture(params=MODES)
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
+    with Memory({"path": tmp_path}) as opened:
+        yield MemoryDriver(opened, request.param)
+
+
+def tell(memory: MemoryDriver | Memory, *texts: str) -> None:
+    for month, text in enumerate(texts, 1):
+        memory.add(text, user_id="u", timestamp=f"2024-{month:02}-10T12:00:00")
+
+
+def found(memory: MemoryDriver | Memory, query: str, limit: int = 10) -> list[str]:
+    return result_texts(memory.search(query, user_id="u", reference_date="2024-12-01", limit=limit))
+
+
+@pytest.mark.parametrize(
+    ("query", "old", "new"),
+    [
+        ("which pickup do I drive", "sold the Hilux, got a Ranger", "Ranger failed its test. We found an Isuzu"),
+        ("who is my dentist?", "saw Dr Lind today, the dentist", "the new dentist, Dr Okafor, is lovely"),
+        ("what's my phone plan?", "I took a phone plan from Orbit", "my phone is with Nimbus now, Orbit cost too much"),
+    ],
+)
+def test_a_later_message_on_the_same_thing_comes_first(memory: MemoryDriver, query: str, old: str, new: str) -> None:
+    tell(memory, "We had soup.", old, new, "my brother complains about the weather")
+    assert found(memory, query)[0] == new
+
+
+def test_the_change_of_another_person_does_not_count(memory: MemoryDriver) -> None:
+    tell(memory, "my gym is Ironworks, by the canal", "my sister left her gym for Pulse")
+    assert "Ironworks" in found(memory, "which gym do I go to?")[0]
+
+
+def test_a_question_about_the_past_keeps_the_order(memory: MemoryDriver) -> None:
+    said = ("I took a phone plan from Orbit", "switched my phone plan to Nimbus, half the price")
+    tell(memory, *said)
+    assert found(memory, "which phone plan did I have in January 2024?")[0] == said[0]
+
+
+def test_scores_stay_sorted(memory: MemoryDriver) -> None:
+    tell(memory, "I took a phone plan from Orbit", "switched my phone plan to Nimbus, half the price", "We had soup.")
+    results = memory.search("what's my phone plan?", user_id="u")["results"]
+    scores = [hit["score"] for hit in results]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_the_first_result_is_the_same_for_each_limit(memory: MemoryDriver, limit: int) -> None:
+    tell(
+        memory, "I took a phone plan from Orbit", "my phone is dead", "switched my phone plan to Nimbus, half the price"
+    )
+    assert "Nimbus" in found(memory, "what's my phone plan?", limit=limit)[0]
+
+
+def test_messages_in_the_queue_are_ordered_too(memory: MemoryDriver) -> None:
+    tell(memory, "I took a phone plan from Orbit")
+    memory.add(
+        "switched my phone plan to Nimbus, half the price",
+        user_id="u",
+        background=True,
+        timestamp="2024-05-01T12:00:00",
+    )
+    assert "Nimbus" in found(memory, "what's my phone plan?")[0]
+
+
+@pytest.mark.parametrize("search_cache", [True, False])
+def test_the_order_does_not_depend_on_the_cache(tmp_path: Path, search_cache: bool) -> None:
+    said = ("We had soup.", "I took a phone plan from Orbit", "my phone is dead", "switched my phone plan to Nimbus")
+    with Memory({"path": tmp_path, "search_cache": search_cache}) as memory:
+        tell(memory, *said)
+        assert found(memory, "what's my phone plan?")[0] == said[3]
+
+
+def test_facts_of_a_model_keep_their_order(tmp_path: Path) -> None:
+    facts = ["Has a phone plan of Orbit", "Has looked at Nimbus"]
+    replies = [
+        reply
+        for number, fact in enumerate(facts)
+        for reply in ({"facts": [fact]}, {"memory": [{"id": str(number), "text": fact, "event": "ADD"}]})
+    ]
+    with Memory({"path": tmp_path}, llm=ScriptedChat(replies)) as memory:
+        tell(memory, "Orbit it is.", "Nimbus is cheaper, perhaps.")
+        assert found(memory, "what's my phone plan?")[0] == facts[0]
+
+
+def test_messages_of_named_speakers_keep_their_order(memory: MemoryDriver) -> None:
+    for month, text in enumerate(("I took a phone plan from Orbit", "switched to Nimbus, a new phone plan"), 1):
+        message = {"role": "user", "name": "Ana", "content": text}
+        memory.add([message], user_id="u", infer=False, timestamp=f"2024-{month:02}-10T12:00:00")
+    assert "Orbit" in found(memory, "what's my phone plan of Orbit?")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_of_now"),
+    [
+        ("where do i live rn", True),
+        ("Who is my dentist?", True),
+        ("Which gym am I with at the moment?", True),
+        ("Have I ever been to Oslo?", False),
+        ("Where did I live in 2021?", False),
+        ("Which pets do I have?", False),
+        ("What did you tell me about stains?", False),
+        ("The plan is locked in.", False),
+    ],
+)
+def test_questions_about_one_thing_that_holds_now(query: str, is_of_now: bool) -> None:
+    assert asks_of_now(parse_query(query)) is is_of_now
