@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -77,6 +78,16 @@ def test_messages_in_the_queue_are_ordered_too(memory: MemoryDriver) -> None:
         timestamp="2024-05-01T12:00:00",
     )
     assert "Nimbus" in found(memory, "what's my phone plan?")[0]
+
+
+@pytest.mark.parametrize("search_cache", [True, False])
+def test_messages_are_found_while_all_of_them_are_queued(tmp_path: Path, search_cache: bool) -> None:
+    said = ("I took a phone plan from Orbit", "switched my phone plan to Nimbus, half the price")
+    with Memory({"path": tmp_path, "search_cache": search_cache}) as memory:
+        with patch.object(memory._background, "start"):
+            for month, text in enumerate(said, 1):
+                memory.add(text, user_id="u", background=True, timestamp=f"2024-{month:02}-10T12:00:00")
+        assert set(found(memory, "what's my phone plan?")) == set(said)
 
 
 @pytest.mark.parametrize("search_cache", [True, False])

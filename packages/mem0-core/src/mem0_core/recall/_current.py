@@ -156,5 +156,6 @@ def _read_vectors(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[NDA
         rows, found = search.active.memories.rows[known], search.active.vectors[known]
     else:
         rows, found = yield from do(ports.store.vectors, list(indexes))
-    vectors[[indexes[row] for row in rows.tolist()]] = found
+    if len(rows):  # else the array of the store has no dims either
+        vectors[[indexes[row] for row in rows.tolist()]] = found
     return vectors
