@@ -43,6 +43,15 @@ def test_a_later_message_on_the_same_thing_comes_first(memory: MemoryDriver, que
     assert found(memory, query)[0] == new
 
 
+def test_an_answer_gives_no_value_that_a_later_message_may_replace(memory: MemoryDriver) -> None:
+    old, new = "sold the Hilux, got a Ford Ranger", "Ford Ranger failed its test. We found an Isuzu pickup instead"
+    tell(memory, old, new, "We had soup.", "The dog barks.")
+    answer = memory.answer("What pickup do I drive?", user_id="u", reference_date="2024-12-01")
+    assert answer["values"] == []
+    assert "may replace Ford Ranger" in answer["note"]
+    assert [hit["memory"] for hit in answer["memories"]] == [new, old]
+
+
 def test_the_change_of_another_person_does_not_count(memory: MemoryDriver) -> None:
     tell(memory, "my gym is Ironworks, by the canal", "my sister left her gym for Pulse")
     assert "Ironworks" in found(memory, "which gym do I go to?")[0]

@@ -12,6 +12,7 @@ from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
+from mem0_core.recall._current import asks_of_now
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall._timeline import Period, is_same_value
 from mem0_core.recall.search import find_gate, recall
@@ -88,6 +89,8 @@ def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> An
     question = search.request.query.question
     hits = [hit for hit in search.hits if hit.is_answer]
     values = _read_values(question, slot)
+    if asks_of_now(search.request.query) and not search.hits[0].is_answer:  # see `recall._current`
+        return _answer_in_doubt(search.hits[0], hits, values)
     first = slot.periods[0] if slot.periods else None
     is_proven = path is not None and any(is_same_value(path.end, value) for value in values)
     plain = first is not None and first.statement.is_certain
@@ -101,6 +104,13 @@ def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> An
         path=path if is_proven else None,
         note="" if values else "the memories tell it, and name no value that can be read from them",
     )
+
+
+def _answer_in_doubt(latest: Hit, former: Sequence[Hit], values: Sequence[str]) -> Answer:
+    """Return a later memory as the answer, where no statement was read and which comes before those with values."""
+    replaced = f"; it may replace {', '.join(values)}" if values else ""
+    note = f"the best memory; no value was read{replaced}"
+    return Answer(True, confidence=_SIMILAR, hits=[latest, *former], note=note)
 
 
 def _read_values(question: Question, slot: SlotAnswer) -> tuple[str, ...]:
