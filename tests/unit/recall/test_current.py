@@ -57,6 +57,20 @@ def test_the_change_of_another_person_does_not_count(memory: MemoryDriver) -> No
     assert "Ironworks" in found(memory, "which gym do I go to?")[0]
 
 
+@pytest.mark.parametrize(
+    ("query", "stated", "later"),
+    [
+        ("What is my dog's name?", "My dog is called Rex.", "my dog got a new bed"),
+        ("What is my wife's name?", "My wife is called Anna.", "I met my wife's friend Berta, finally"),
+        ("What is my favourite colour?", "My favourite colour is green.", "painted my room, a new colour, blue now"),
+        ("Where do I live now?", "I moved to Bergen.", "I was in Oslo for a week now, lovely to live there for a bit"),
+    ],
+)
+def test_a_statement_that_answers_stays_first(memory: MemoryDriver, query: str, stated: str, later: str) -> None:
+    tell(memory, stated, later, "We had soup.")
+    assert found(memory, query)[0] == stated
+
+
 def test_a_question_about_the_past_keeps_the_order(memory: MemoryDriver) -> None:
     said = ("I took a phone plan from Orbit", "switched my phone plan to Nimbus, half the price")
     tell(memory, *said)

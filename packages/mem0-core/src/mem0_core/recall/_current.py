@@ -20,7 +20,6 @@ from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.language.message_traits import read_traits
 from mem0_core.language.question import reaches_back
-from mem0_core.language.statements import SPEAKER
 from mem0_core.language.utterances import is_question
 
 if TYPE_CHECKING:
@@ -77,11 +76,12 @@ def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[H
     """Return hits in the order of the model, for a question about the present; the scores stay in their places.
 
     The model was fitted to what people write of themselves in a few sentences. Other texts stay where they are: those
-    of named speakers, passages, and facts that a chat model wrote, and reconciled. So do the answers to questions about
-    relatives ("my sister's husband"): the messages about the last one need not be the latest.
+    of named speakers, passages, and facts that a chat model wrote, and reconciled. So do all where a statement answers
+    the question: a later message on the same thing ("my dog got a new bed") seldom says anything else of its name.
     """
     best = hits[:ORDERED_HITS]
-    if not asks_of_now(search.request.query) or _follows_relatives(search) or not _are_own_messages(best):
+    is_answered = any(hit.is_answer for hit in best)
+    if is_answered or not asks_of_now(search.request.query) or not _are_own_messages(best):
         return hits
     features = describe_hits(best, search.request.query, (yield from _read_vectors(ports, search, best)))
     sums = features @ list(FEATURES.values())
@@ -123,12 +123,6 @@ def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.f
         "is_of_other": [one.begins_with_other and is_of_speaker for one in traits],
     }
     return np.array([columns[name] for name in FEATURES], dtype=np.float64).T
-
-
-def _follows_relatives(search: Search) -> bool:
-    """Return True if a question is answered by a statement about a relative of its subject."""
-    question, answer = search.request.query.question, search.slot_answer
-    return answer is not None and bool(answer.memories) and question.start is None and SPEAKER not in answer.subjects
 
 
 def _are_own_messages(hits: Sequence[Hit]) -> bool:
