@@ -63,6 +63,8 @@ def test_the_change_of_another_person_does_not_count(memory: MemoryDriver) -> No
         ("What is my dog's name?", "My dog is called Rex.", "my dog got a new bed"),
         ("What is my wife's name?", "My wife is called Anna.", "I met my wife's friend Berta, finally"),
         ("What is my favourite colour?", "My favourite colour is green.", "painted my room, a new colour, blue now"),
+        ("What is my dog's name?", "My dog is called Rex.", "Rex got a new bed"),
+        ("Where do I live now?", "I live in Leeds.", "drove past my old flat in Leeds, it is painted now"),
         ("Where do I live now?", "I moved to Bergen.", "I was in Oslo for a week now, lovely to live there for a bit"),
     ],
 )

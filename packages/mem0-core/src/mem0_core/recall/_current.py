@@ -10,7 +10,8 @@ to Listwise Approach", ICML 2007, page 131).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,12 @@ from mem0_core.domain.recipes import DEFAULT_RERANK_CHARS
 from mem0_core.domain.records import Hit
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
+from mem0_core.language.families import load_families
 from mem0_core.language.message_traits import read_traits
 from mem0_core.language.question import reaches_back
+from mem0_core.language.terms import split_words
 from mem0_core.language.utterances import is_question
+from mem0_core.recall._asked_time import said_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
     from mem0_core.language.parsed_query import ParsedQuery
     from mem0_core.recall._plan import Search
+    from mem0_core.recall._timeline import Period
 
 __all__ = ["FEATURES", "ORDERED_HITS", "asks_of_now", "describe_hits", "prefer_current"]
 
@@ -76,18 +81,27 @@ def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[H
     """Return hits in the order of the model, for a question about the present; the scores stay in their places.
 
     The model was fitted to what people write of themselves in a few sentences. Other texts stay where they are: those
-    of named speakers, passages, and facts that a chat model wrote, and reconciled. So do all where a statement answers
-    the question: a later message on the same thing ("my dog got a new bed") seldom says anything else of its name.
+    of named speakers, passages, and facts that a chat model wrote, and reconciled. Where a statement answers the
+    question, only a later message that reports a change of its value ("Ranger failed its test") may come before it;
+    others on the same thing ("my dog got a new bed") seldom say anything else of its name.
     """
     best = hits[:ORDERED_HITS]
-    is_answered = any(hit.is_answer for hit in best)
-    if is_answered or not asks_of_now(search.request.query) or not _are_own_messages(best):
+    movable = _find_movable(search, best)
+    if not asks_of_now(search.request.query) or not movable or not _are_own_messages(best):
         return hits
     features = describe_hits(best, search.request.query, (yield from _read_vectors(ports, search, best)))
-    sums = features @ list(FEATURES.values())
-    order = sorted(range(len(best)), key=lambda index: -sums[index])
+    order = _order(features @ list(FEATURES.values()), movable)
     moved = [replace(best[index], score=hit.score) for index, hit in zip(order, best, strict=True)]
     return [*moved, *hits[ORDERED_HITS:]]
+
+
+def _order(sums: NDArray[np.float64], movable: Collection[int]) -> list[int]:
+    """Return the indexes of hits, highest sum first. If only some are movable, one of these may become the first."""
+    indexes = range(len(sums))
+    if len(movable) == len(sums):
+        return sorted(indexes, key=lambda index: -sums[index])
+    first = max((0, *movable), key=lambda index: sums[index])
+    return [first, *(index for index in indexes if index != first)]
 
 
 def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -123,6 +137,30 @@ def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.f
         "is_of_other": [one.begins_with_other and is_of_speaker for one in traits],
     }
     return np.array([columns[name] for name in FEATURES], dtype=np.float64).T
+
+
+def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
+    """Return the indexes of the hits that may come first: all, unless a statement answers the question."""
+    if not any(hit.is_answer for hit in hits):
+        return range(len(hits))
+    answer = search.slot_answer
+    values = [one.statement.value for one in answer.periods if _is_thing(one)] if answer is not None else []
+    words = {word.casefold() for value in values for word in value.split() if word[:1].isupper()}
+    return [
+        index
+        for index, hit in enumerate(hits)
+        if said_at(hit) > said_at(hits[0]) and not hit.is_answer and _reports_change_of(words, hit.item.text)
+    ]
+
+
+def _is_thing(period: Period) -> bool:
+    """Return True if a value is no name of a living thing, which messages mention whatever happens."""
+    return load_families()[period.statement.family].answer not in ("person", "animal", "name")
+
+
+def _reports_change_of(words: AbstractSet[str], text: str) -> bool:
+    traits = read_traits(text)
+    return traits.reports_change and not traits.looks_back and not words.isdisjoint(split_words(text))
 
 
 def _are_own_messages(hits: Sequence[Hit]) -> bool:
