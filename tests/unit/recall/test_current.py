@@ -73,6 +73,11 @@ def test_a_statement_that_answers_stays_first(memory: MemoryDriver, query: str, 
     assert found(memory, query)[0] == stated
 
 
+def test_a_mention_of_a_home_leaves_it_the_answer(memory: MemoryDriver) -> None:
+    tell(memory, "I live in Bergen.", "first snow in Bergen, we got the sledge out", "We had soup.", "The dog barks.")
+    assert memory.answer("Where do I live?", user_id="u")["values"] == ["Bergen"]
+
+
 def test_a_question_about_the_past_keeps_the_order(memory: MemoryDriver) -> None:
     said = ("I took a phone plan from Orbit", "switched my phone plan to Nimbus, half the price")
     tell(memory, *said)

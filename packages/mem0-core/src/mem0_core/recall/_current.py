@@ -154,8 +154,8 @@ def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
 
 
 def _is_thing(period: Period) -> bool:
-    """Return True if a value is no name of a living thing, which messages mention whatever happens."""
-    return load_families()[period.statement.family].answer not in ("person", "animal", "name")
+    """Return True if a value is no living thing and no place, which messages name whatever happens."""
+    return load_families()[period.statement.family].answer not in ("person", "animal", "name", "place")
 
 
 def _reports_change_of(words: AbstractSet[str], text: str) -> bool:
