@@ -154,6 +154,8 @@ def test_messages_of_named_speakers_keep_their_order(memory: MemoryDriver) -> No
         ("Who is my dentist?", True),
         ("Which gym am I with at the moment?", True),
         ("Have I ever been to Oslo?", False),
+        ("Where do you think I should work on my essay?", False),
+        ("How many areas have I worked on?", False),
         ("Where did I live in 2021?", False),
         ("Which pets do I have?", False),
         ("What did you tell me about stains?", False),

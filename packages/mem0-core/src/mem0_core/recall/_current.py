@@ -65,7 +65,7 @@ FEATURES = {
 
 _PERSONAL_SHARE = 0.1  # of messages in which "I" or "my" occur; most leave it out ("Sold the Honda."), facts always do
 _LENGTH_WORDS, _MAX_LENGTH = 30, 3.0
-_EVER = re.compile(r"\bever\b", re.IGNORECASE)
+_NO_STATE = re.compile(r"\b(?:ever|should|you think|how many)\b", re.IGNORECASE)  # of a whole life, advice, a sum
 
 
 def asks_of_now(query: ParsedQuery) -> bool:
@@ -74,7 +74,7 @@ def asks_of_now(query: ParsedQuery) -> bool:
     is_one = not (question.is_list or question.asks_assistant or question.asks in ("when", "count"))
     if question.tense != "now" or not is_one or reaches_back(question):
         return False
-    return bool(question.path) or (is_question(query.text) and _EVER.search(query.text) is None)
+    return bool(question.path) or (is_question(query.text) and _NO_STATE.search(query.text) is None)
 
 
 def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
