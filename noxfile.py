@@ -51,7 +51,7 @@ EVERYTHING = (
 SOURCES = [f"packages/{name}/src" for name in (*PACKAGES, KIT)]
 TYPED = [*SOURCES, "tests", "benchmarks", "examples", "tools", "training", "noxfile.py"]
 MIN_COVERAGE = 93  # percent of lines and branches, a point below what the plain tests reach
-CHECK_COVERAGE = ("--cov", "--cov-report=term:skip-covered", f"--cov-fail-under={MIN_COVERAGE}")
+CHECK_COVERAGE = ("--cov", "--cov-report=term:skip-covered", f"--cov-fail-under={MIN_COVERAGE}", "--durations=25")
 # Files run in order, and a process that has finished takes half of the rest of another.
 PARALLEL = ("-n", "auto", "--dist", "worksteal")
 # Waiting threads of numerical libraries make a busy machine many times slower; the tests' models are tiny.
