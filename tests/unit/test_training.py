@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import importlib.util
 import json
@@ -14,9 +15,12 @@ import numpy as np
 import pytest
 
 from mem0_core.language.families import load_families
-from mem0_core.providers.numpy_embedder import NumpyEmbedder
+from mem0_core.providers.numpy_embedder import NumpyEmbedder, create_local_embedder
+from mem0_core.recall._current import FEATURES
 from tests.tiny_bert import SAMPLE_TEXTS, write_model_folder
 from training.bm25 import Bm25
+from training.current import STORIES, Ordered, collect, fit_features
+from training.datasets import read_stories
 from training.pools import Pool, draw_pools, read_pools, remove_names, write_pools
 from training.sources import SOURCES, read_source
 from training.statement_data import FOLDER, Variation, format_message, parse_message, read_messages
@@ -294,3 +298,31 @@ def test_the_labeled_questions_name_families_of_the_product() -> None:
     lines = (FOLDER / "questions.tsv").read_text(encoding="utf-8").splitlines()
     labels = {line.partition("\t")[0] for line in lines}
     assert labels <= {*load_families(), "none"}
+
+
+def test_stories_of_changes_are_in_order_of_time_and_name_messages_that_exist() -> None:
+    stories = read_stories(STORIES).collections
+    assert len({story.name for story in stories}) == len(stories) == 160
+    for story in stories:
+        days = [occasion.said_at or "" for occasion in story.occasions]
+        assert days == sorted(days)
+        known = {unit.id for unit in story.units}
+        assert all(question.gold and known.issuperset(question.gold) for question in story.questions)
+
+
+def test_the_order_of_messages_is_fitted_to_what_comes_first() -> None:
+    newest = list(FEATURES).index("is_later")
+    rows = np.zeros((2, len(FEATURES)))
+    rows[1, newest] = 1
+    weights = fit_features([Ordered(rows, np.array([False, True]), 1.0)] * 3)
+    assert weights[newest] > 1
+    assert np.delete(weights, newest).tolist() == [0] * (len(FEATURES) - 1)
+
+
+def test_questions_about_now_are_collected_from_the_product() -> None:
+    stories = read_stories(STORIES)
+    first = dataclasses.replace(stories, collections=stories.collections[:3])
+    asked = collect(first, create_local_embedder("mem0-minilm"))
+    assert asked
+    assert all(one.features.shape == (len(one.is_gold), len(FEATURES)) for one in asked)
+    assert any(one.is_gold.any() for one in asked)
