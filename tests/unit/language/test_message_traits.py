@@ -27,6 +27,11 @@ def test_parts_of_words_are_no_change(text: str) -> None:
     assert not read_traits(text).reports_change
 
 
+def test_an_end_is_told_from_other_news() -> None:
+    assert read_traits("the Ranger failed, we found an Isuzu instead").reports_end
+    assert not read_traits("first snow, we got the sledge out").reports_end
+
+
 def test_a_look_back_is_told_from_news() -> None:
     assert read_traits("Drove past my old flat today").looks_back
     assert not read_traits("My flat is cold today").looks_back

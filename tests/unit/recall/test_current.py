@@ -73,9 +73,20 @@ def test_a_statement_that_answers_stays_first(memory: MemoryDriver, query: str, 
     assert found(memory, query)[0] == stated
 
 
-def test_a_mention_of_a_home_leaves_it_the_answer(memory: MemoryDriver) -> None:
-    tell(memory, "I live in Bergen.", "first snow in Bergen, we got the sledge out", "We had soup.", "The dog barks.")
-    assert memory.answer("Where do I live?", user_id="u")["values"] == ["Bergen"]
+@pytest.mark.parametrize(
+    ("query", "value", "stated", "later"),
+    [
+        ("Where do I live?", "Bergen", "I live in Bergen.", "first snow in Bergen, we got the sledge out"),
+        ("Where do I work?", "Acme", "I work at Acme.", "promoted at Acme, I got a bigger desk now"),
+        ("What do I drive?", "Volvo", "I drive a Volvo.", "I got new tyres for the Volvo"),
+        ("What phone do I have?", "Pixel", "My phone is a Pixel.", "dropped my Pixel, got the screen done"),
+    ],
+)
+def test_news_of_a_value_leaves_it_the_answer(
+    memory: MemoryDriver, query: str, value: str, stated: str, later: str
+) -> None:
+    tell(memory, stated, later)
+    assert memory.answer(query, user_id="u")["values"] == [value]
 
 
 def test_a_question_about_the_past_keeps_the_order(memory: MemoryDriver) -> None:

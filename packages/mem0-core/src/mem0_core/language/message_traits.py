@@ -21,6 +21,7 @@ class MessageTraits(NamedTuple):
 
     Attributes:
         reports_change: it has words of a change or an end, such as "sold" or "no longer".
+        reports_end: it has words of an end or a replacement, such as "no longer" or "instead".
         looks_back: it has words of memory, such as "used to" or "my old".
         has_speaker: its writer acts in it: "I" or "we" occurs.
         is_owned: it mentions what is its writer's: "my" or "our" occurs.
@@ -29,6 +30,7 @@ class MessageTraits(NamedTuple):
     """
 
     reports_change: bool
+    reports_end: bool
     looks_back: bool
     has_speaker: bool
     is_owned: bool
@@ -43,6 +45,7 @@ def read_traits(text: str) -> MessageTraits:
     found = {name: pattern.search(head) is not None for name, pattern in patterns.items()}
     return MessageTraits(
         reports_change=found["change"],
+        reports_end=found["end"],
         looks_back=found["memory"],
         has_speaker=found["speaker"],
         is_owned=found["own"],
@@ -65,7 +68,8 @@ def _compile_patterns() -> dict[str, re.Pattern[str]]:
         noun for name in tables for line in load_tables(name).get("kin", {}).values() for noun in line.split()
     )
     words = {name: _join(found) for name, found in phrases.items()}
-    patterns = {name: rf"(?<!\w){words[name]}(?!\w)" for name in ("change", "memory", "speaker", "own", "person")}
+    names = ("change", "end", "memory", "speaker", "own", "person")
+    patterns = {name: rf"(?<!\w){words[name]}(?!\w)" for name in names}
     person = rf"(?:{words['owner']}\s+)?(?:\w+\s+){{0,2}}?{words['person']}(?:'s)?(?!\w)"
     patterns["begins"] = rf"^\W*(?:{words['lead']}[,\s]+)*{person}"
     return {name: re.compile(pattern) for name, pattern in patterns.items()}

@@ -82,7 +82,7 @@ def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[H
 
     The model was fitted to what people write of themselves in a few sentences. Other texts stay where they are: those
     of named speakers, passages, and facts that a chat model wrote, and reconciled. Where a statement answers the
-    question, only a later message that reports a change of its value ("Ranger failed its test") may come before it;
+    question, only a later message that reports the end of its value ("Ranger failed its test") may come before it;
     others on the same thing ("my dog got a new bed") seldom say anything else of its name.
     """
     best = hits[:ORDERED_HITS]
@@ -149,7 +149,7 @@ def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
     return [
         index
         for index, hit in enumerate(hits)
-        if said_at(hit) > said_at(hits[0]) and not hit.is_answer and _reports_change_of(words, hit.item.text)
+        if said_at(hit) > said_at(hits[0]) and not hit.is_answer and _reports_end_of(words, hit.item.text)
     ]
 
 
@@ -158,9 +158,9 @@ def _is_thing(period: Period) -> bool:
     return load_families()[period.statement.family].answer not in ("person", "animal", "name", "place")
 
 
-def _reports_change_of(words: AbstractSet[str], text: str) -> bool:
+def _reports_end_of(words: AbstractSet[str], text: str) -> bool:
     traits = read_traits(text)
-    return traits.reports_change and not traits.looks_back and not words.isdisjoint(split_words(text))
+    return traits.reports_end and not traits.looks_back and not words.isdisjoint(split_words(text))
 
 
 def _are_own_messages(hits: Sequence[Hit]) -> bool:
