@@ -35,7 +35,7 @@ def found(memory: MemoryDriver | Memory, query: str, limit: int = 10) -> list[st
     [
         ("which pickup do I drive", "sold the Hilux, got a Ranger", "Ranger failed its test. We found an Isuzu"),
         ("who is my dentist?", "saw Dr Lind today, the dentist", "the new dentist, Dr Okafor, is lovely"),
-        ("what's my phone plan?", "I took a phone plan from Orbit", "my phone is with Nimbus now, Orbit cost too much"),
+        ("what's my phone plan?", "I took a phone plan from Orbit", "my phone plan is from Nimbus now, half the price"),
     ],
 )
 def test_a_later_message_on_the_same_thing_comes_first(memory: MemoryDriver, query: str, old: str, new: str) -> None:
@@ -55,6 +55,22 @@ def test_an_answer_gives_no_value_that_a_later_message_may_replace(memory: Memor
 def test_the_change_of_another_person_does_not_count(memory: MemoryDriver) -> None:
     tell(memory, "my gym is Ironworks, by the canal", "my sister left her gym for Pulse")
     assert "Ironworks" in found(memory, "which gym do I go to?")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "lasting", "later"),
+    [
+        ("what is my blood type?", "my blood type is O negative", "gave blood for the first time, got a biscuit"),
+        ("what's my locker code?", "the code of my locker is 4417", "my locker jammed, the janitor had to open it now"),
+        ("what shoe size am I?", "my shoe size is 42", "bought new shoes, finally, red ones"),
+        ("what is my passport number?", "my passport number is X1234567", "took my passport along, got the visa"),
+    ],
+)
+def test_a_message_with_all_words_of_the_question_stays_first(
+    memory: MemoryDriver, query: str, lasting: str, later: str
+) -> None:
+    tell(memory, lasting, "We had soup.", later, "The dog barks.")
+    assert found(memory, query)[0] == lasting
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from mem0_core.domain.records import Hit
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
-from mem0_core.language.message_traits import read_traits
+from mem0_core.language.message_traits import MAX_TRAIT_CHARS, read_traits
 from mem0_core.language.question import reaches_back
-from mem0_core.language.terms import split_words
+from mem0_core.language.terms import extract_terms, split_words
 from mem0_core.language.utterances import is_question
 from mem0_core.recall._asked_time import said_at
 
@@ -86,9 +86,9 @@ def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[H
     others on the same thing ("my dog got a new bed") seldom say anything else of its name.
     """
     best = hits[:ORDERED_HITS]
-    movable = _find_movable(search, best)
-    if not asks_of_now(search.request.query) or not movable or not _are_own_messages(best):
+    if not asks_of_now(search.request.query) or not _are_own_messages(best):
         return hits
+    movable = _find_movable(search, best)
     features = describe_hits(best, search.request.query, (yield from _read_vectors(ports, search, best)))
     order = _order(features @ list(FEATURES.values()), movable)
     moved = [replace(best[index], score=hit.score) for index, hit in zip(order, best, strict=True)]
@@ -140,9 +140,13 @@ def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.f
 
 
 def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
-    """Return the indexes of the hits that may come first: all, unless a statement answers the question."""
+    """Return the indexes of the hits that may come first.
+
+    These are all of them, unless a statement answers the question, or the first hit has all words of the question:
+    "my blood type is O negative" gives way to no message that lacks one of them.
+    """
     if not any(hit.is_answer for hit in hits):
-        return range(len(hits))
+        return _find_covering(search.request.query, hits)
     answer = search.slot_answer
     values = [one.statement.value for one in answer.periods if _is_thing(one)] if answer is not None else []
     words = {word.casefold() for value in values for word in value.split() if word[:1].isupper()}
@@ -151,6 +155,18 @@ def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
         for index, hit in enumerate(hits)
         if said_at(hit) > said_at(hits[0]) and not hit.is_answer and _reports_end_of(words, hit.item.text)
     ]
+
+
+def _find_covering(query: ParsedQuery, hits: Sequence[Hit]) -> Collection[int]:
+    """Return the indexes of the hits that have all terms of a query, if the first one has; else all indexes."""
+    asked = frozenset(query.terms)
+
+    def covers(hit: Hit) -> bool:
+        return asked.issubset(extract_terms(hit.item.text[:MAX_TRAIT_CHARS]))
+
+    if not asked or not hits or not covers(hits[0]):
+        return range(len(hits))
+    return [index for index, hit in enumerate(hits) if covers(hit)]
 
 
 def _is_thing(period: Period) -> bool:
