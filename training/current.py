@@ -1,7 +1,8 @@
 """Fit the order of messages for questions about the present: ``python -m training.current --help``.
 
-Stories of changes, and chats in which most things stay as they are, go through the product. A softmax over the best
-messages of each question ranks the golds first. The weights belong in `mem0_core.recall._current.FEATURES`.
+Stories of changes and of facts that last, and chats in which most things stay as they are, go through the product. A
+softmax over the best messages of each question ranks the golds first. The weights belong in
+`mem0_core.recall._current.FEATURES`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from training.datasets import read_dataset, read_stories
 
 __all__ = ["Ordered", "collect", "fit_features", "main"]
 
-STORIES = Path(__file__).parent / "changes.jsonl"
+FOLDER = Path(__file__).parent
+STORIES = {"changes": 1.0, "lasting": 2.0}  # files with the weights of their questions: what lasts is asked more often
 _CHATS, _POOLS, _CHAT_WEIGHT = ("own_assistant", "own_chats"), 40, 0.7
 _FOLDS, _ROUNDS, _RATE, _PENALTY = 5, 1200, 0.02, 0.002
 
@@ -46,16 +48,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print how often a gold is first before and after, by cross-validation, and the weights fitted to everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the sources, for the chats")
-    parser.add_argument("--stories", type=Path, nargs="+", default=[STORIES], help="files of stories of changes")
     parser.add_argument("--model", default="mem0-minilm")
     options = parser.parse_args(arguments)
     embedder = CachedEmbedder(create_local_embedder(options.model))
-    asked = [one for file in options.stories for one in collect(read_stories(file), embedder)]
+    asked: list[Ordered] = []
+    for name, weight in STORIES.items():
+        asked += collect(read_stories(FOLDER / f"{name}.jsonl"), embedder, weight)
     for name in _CHATS:
         for split in ("train", "valid"):
             dataset = read_dataset(options.data, name, _POOLS, split)
             asked += collect(dataset, embedder, _CHAT_WEIGHT)
-    for label, weight in (("stories", 1.0), ("chats", _CHAT_WEIGHT)):
+    for label, weight in (*STORIES.items(), ("chats", _CHAT_WEIGHT)):
         before, after, count = _cross_validate(asked, weight)
         print(f"{label}: a gold is first in {before} of {count}, with the model in {after}")
     print(dict(zip(FEATURES, fit_features(asked).round(1).tolist(), strict=True)))

@@ -19,6 +19,7 @@ from mem0_core.providers.numpy_embedder import NumpyEmbedder, create_local_embed
 from mem0_core.recall._current import FEATURES
 from tests.tiny_bert import SAMPLE_TEXTS, write_model_folder
 from training.bm25 import Bm25
+from training.current import FOLDER as STORY_FOLDER
 from training.current import STORIES, Ordered, collect, fit_features
 from training.datasets import read_stories
 from training.pools import Pool, draw_pools, read_pools, remove_names, write_pools
@@ -300,9 +301,10 @@ def test_the_labeled_questions_name_families_of_the_product() -> None:
     assert labels <= {*load_families(), "none"}
 
 
-def test_stories_of_changes_are_in_order_of_time_and_name_messages_that_exist() -> None:
-    stories = read_stories(STORIES).collections
-    assert len({story.name for story in stories}) == len(stories) == 160
+@pytest.mark.parametrize("name", STORIES)
+def test_stories_are_in_order_of_time_and_name_messages_that_exist(name: str) -> None:
+    stories = read_stories(STORY_FOLDER / f"{name}.jsonl").collections
+    assert len({story.name for story in stories}) == len(stories)
     for story in stories:
         days = [occasion.said_at or "" for occasion in story.occasions]
         assert days == sorted(days)
@@ -320,7 +322,7 @@ def test_the_order_of_messages_is_fitted_to_what_comes_first() -> None:
 
 
 def test_questions_about_now_are_collected_from_the_product() -> None:
-    stories = read_stories(STORIES)
+    stories = read_stories(STORY_FOLDER / "changes.jsonl")
     first = dataclasses.replace(stories, collections=stories.collections[:3])
     asked = collect(first, create_local_embedder("mem0-minilm"))
     assert asked

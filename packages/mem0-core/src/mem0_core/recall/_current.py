@@ -40,21 +40,22 @@ ORDERED_HITS = 10
 """Number of the best hits that are ordered anew."""
 
 FEATURES = {
-    "is_first": 1.4,
-    "relative": 3.4,
-    "nearness": 3.4,
-    "is_later": 2.1,
-    "later_length": -2.0,
-    "later_likeness": 1.7,
-    "likeness": 1.5,
-    "reports_change": 0.8,
-    "looks_back": -0.7,
-    "has_speaker": 0.6,
-    "is_of_other": -1.4,
+    "is_first": 1.1,
+    "relative": 2.4,
+    "score": 1.7,
+    "nearness": 3.1,
+    "is_later": 1.0,
+    "later_length": -1.1,
+    "later_likeness": 1.8,
+    "likeness": 0.3,
+    "reports_change": 0.2,
+    "looks_back": -0.3,
+    "has_speaker": 0.8,
+    "is_of_other": -1.1,
 }
 """Features of a hit with their weights.
 
-- ``is_first``: it is the best by its score; ``relative``: its score as a share of the best.
+- ``is_first``: it is the best by its score; ``relative``, ``score``: its score as a share of the best, and as it is.
 - ``nearness``: its cosine to the query, less that of the best.
 - ``is_later``: it was said after the best. ``later_length``, ``later_likeness``: the same, times the typical length of
   the hits, in units of 30 words, and times its cosine to the best. Long messages tell of many things.
@@ -126,6 +127,7 @@ def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.f
     columns = {
         "is_first": np.arange(len(hits)) == 0,
         "relative": relative,
+        "score": scores,
         "nearness": nearness - nearness[0],
         "is_later": is_later,
         "later_length": is_later * np.median(lengths),
