@@ -67,18 +67,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "build_facts",
-    "build_verbatim_facts",
-    "decide_operations",
-    "embed_changes",
-    "extract_facts",
-    "find_similar_memories",
-    "limit_facts",
-    "plan_changes",
-    "reconcile",
-]
-
 
 def extract_facts(
     chat: ChatModel | None, request: AddRequest, context: Context = NO_CONTEXT

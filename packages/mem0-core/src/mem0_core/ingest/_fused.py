@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["plan_fused_ingest"]
-
 
 def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_CONTEXT) -> Flow[IngestResult]:
     """Return the planned changes of a conversation from one model call.

@@ -17,8 +17,6 @@ from mem0_core.interfaces import GraphNeighborhood, Ports
 from mem0_core.language.families import family_of_label
 from mem0_core.language.name_similarity import EntityName, compare_names
 
-__all__ = ["Mentions", "find_contradiction", "find_only_match", "match_nodes", "single_family"]
-
 _MAX_CHECKED_RELATIONS = 200  # newest relations of a node that are compared with those of a name
 
 

@@ -13,8 +13,6 @@ from mem0_core.language import rule_extractor as rules
 from mem0_core.language.name_similarity import is_part_of
 from mem0_core.language.naming import is_naming
 
-__all__ = ["OpenRelations", "TripletKey", "begins_later", "destination_key", "ending_key", "plan_later_endings"]
-
 TripletKey = tuple[bytes, str, bytes]
 
 _DATE_CHARS = len("2024-05-08")

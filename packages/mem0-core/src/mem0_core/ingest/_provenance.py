@@ -16,8 +16,6 @@ from mem0_core.domain.records import Message
 from mem0_core.language.messages import SPEAKER_ROLES
 from mem0_core.language.terms import extract_terms, split_words
 
-__all__ = ["SourceFinder"]
-
 _MAX_SOURCES = 3  # messages that complete one another in a fact, such as a question, its answer and a correction
 _MIN_GAIN = 1.0  # a further message has to bring a word that no other one has, or two that two have
 _MIN_CLAIMED_SHARE = 0.5  # of the best message's weight; messages with less are a miscount of the model

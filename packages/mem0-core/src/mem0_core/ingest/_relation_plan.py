@@ -37,18 +37,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "Evidence",
-    "KnownGraph",
-    "attach_evidence",
-    "build_relation",
-    "collect_entity_names",
-    "collect_entity_types",
-    "merge_relations",
-    "plan_end",
-    "split_clauses",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class KnownGraph:

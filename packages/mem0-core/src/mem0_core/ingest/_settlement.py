@@ -15,8 +15,6 @@ from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Event, Operation, SkippedItem, same_fact_key
 from mem0_core.language.terms import extract_names, extract_terms, split_words
 
-__all__ = ["ReplyLimits", "Settlement", "settle_facts"]
-
 _ADDITIONS_PER_FACT = 2  # a fact may be split
 _MIN_ADDITIONS = 10  # additions that any reply may make, if its facts are few
 _MIN_TOLD_SHARE = 0.5  # of a fact's terms, in a new text that names the fact

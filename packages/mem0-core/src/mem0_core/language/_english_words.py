@@ -6,8 +6,6 @@ from functools import lru_cache
 
 from mem0_core.language._tables import load_lines
 
-__all__ = ["is_common", "is_english_word"]
-
 
 def is_common(word: str) -> bool:
     """Return True for a common English word, as ``waiter``; ``wat`` is a rare one."""

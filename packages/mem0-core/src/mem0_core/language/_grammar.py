@@ -11,8 +11,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.language._tables import load_tables
 from mem0_core.language.families import load_families
 
-__all__ = ["Element", "Grammar", "Kin", "Meaning", "Pattern", "load_grammar"]
-
 _MEANING = (
     r"(?P<mark>[?!])?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9]\+\w+|[0-9_&S]|=[\w-]+))?$"
 )

@@ -11,29 +11,6 @@ import unicodedata
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.normalization import normalize
 
-__all__ = [
-    "ARTICLES",
-    "HEAD_NOUNS",
-    "INSTITUTIONS",
-    "KINDS",
-    "LEGAL_FORMS",
-    "MODIFIERS",
-    "SMALL_WORDS",
-    "TWO_SENSES",
-    "are_opposite",
-    "are_synonyms",
-    "fold_name",
-    "get_formal_names",
-    "get_initials",
-    "get_numbers",
-    "get_title",
-    "is_given_name",
-    "join_phrases",
-    "singular",
-    "split_name",
-    "standard_spelling",
-]
-
 
 def _split_set(words: str) -> frozenset[str]:
     return frozenset(words.split())

@@ -16,8 +16,6 @@ from mem0_core.domain.bounds import MAX_STATEMENTS
 from mem0_core.language._reader import SPEAKER, Effect, Statement
 from mem0_core.language._tables import load_tables
 
-__all__ = ["LANGUAGES", "detect_language", "read_phrases"]
-
 LANGUAGES = ("spanish",)
 MAX_NAME_WORDS = 4
 MAX_ITEM_WORDS = 3

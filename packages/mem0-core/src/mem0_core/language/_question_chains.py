@@ -16,8 +16,6 @@ from mem0_core.language import rule_extractor as rules
 from mem0_core.language._question_tokens import TOKEN
 from mem0_core.language.messages import mentions_speaker
 
-__all__ = ["Chain", "find_chain"]
-
 
 class Chain(NamedTuple):
     """Start of a chain (None for the speaker) and the terms of its relations, nearest first."""

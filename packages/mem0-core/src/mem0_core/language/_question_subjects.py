@@ -11,8 +11,6 @@ from mem0_core.language._question_words import LISTS, is_known
 from mem0_core.language._word_forms import is_plural
 from mem0_core.language.families import VerbPhrase, families_of_noun, find_verbs, lemmas_of, load_families
 
-__all__ = ["NounPhrase", "Step", "SubjectReader", "match_verb"]
-
 _MAX_NESTING = 8
 _MAX_TERM_WORDS = 5
 _DO_FORMS = frozenset({"do", "does", "did"})

@@ -20,8 +20,6 @@ from mem0_core.language._question_words import (
 )
 from mem0_core.language._word_forms import is_past_form
 
-__all__ = ["TOKEN", "Anchor", "PreparedText", "Tense", "Token", "correct_slips", "is_name", "prepare", "read_tokens"]
-
 Tense = Literal["now", "past", "future", "any"]
 Anchor = tuple[Literal["before", "after", "during"], str]
 

@@ -12,21 +12,6 @@ from mem0_core.language._english_words import is_common
 from mem0_core.language._tables import load_tables
 from mem0_core.language.families import all_nouns, all_verb_forms, all_verb_phrases, load_families
 
-__all__ = [
-    "BE",
-    "LISTS",
-    "Template",
-    "base_of_word",
-    "correct_word",
-    "drop_doubled",
-    "expand",
-    "is_known",
-    "nearest_auxiliary",
-    "replacements",
-    "tails",
-    "templates",
-]
-
 _LISTS = """
 be: am is are was were be been being
 aux: do does did can could will would shall should has have had is are was were am be been may might must

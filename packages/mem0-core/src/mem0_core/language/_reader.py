@@ -17,8 +17,6 @@ from mem0_core.language._slots import Found, SlotReader, Value
 from mem0_core.language._tokens import MAX_NAME_WORDS, TokenizedText
 from mem0_core.language.families import load_families
 
-__all__ = ["SPEAKER", "Effect", "Statement", "StatementReader"]
-
 _ARRANGED = frozenset({"lives_in", "works_at", "works_as", "studies_at"})
 """Families that change on a day agreed before."""
 SPEAKER = ""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from mem0_core.language._grammar import Grammar
 from mem0_core.language._tokens import TokenizedText
 
-__all__ = ["Found", "SlotReader", "Value"]
-
 MAX_PHRASE_WORDS = 20
 MAX_VALUE_WORDS = 5
 MAX_ROLE_WORDS = 4

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-__all__ = ["load_lines", "load_tables"]
-
 _FOLDER = Path(__file__).parent / "data"
 _ENTRY = r'^(?:\[(\w+)\]$|([\w-]+|"[^"\n]+") = (?:"""\n?([^\\]*?)"""|"([^"\\\n]*)"|(true|false))$)'
 

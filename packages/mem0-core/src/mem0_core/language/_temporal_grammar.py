@@ -13,19 +13,6 @@ from datetime import date
 from functools import cache, partial
 from typing import NamedTuple
 
-__all__ = [
-    "CYCLE_YEAR",
-    "LAST_DAY",
-    "OPEN_END",
-    "Kind",
-    "Part",
-    "Span",
-    "exists",
-    "move_to_year",
-    "parse",
-    "to_ordinal",
-]
-
 LAST_DAY = date.max.toordinal()
 OPEN_END = 10 * LAST_DAY
 """Ordinal at which an open span ends; negative where one begins."""

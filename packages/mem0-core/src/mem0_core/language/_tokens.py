@@ -9,8 +9,6 @@ from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Entity
 from mem0_core.language._grammar import Grammar, load_grammar
 
-__all__ = ["MAX_NAME_WORDS", "TokenizedText", "tokenize"]
-
 MAX_NAME_WORDS = 6
 _MAX_NAME_CHARS = 40
 _MAX_CACHED_CHARS = 4_000

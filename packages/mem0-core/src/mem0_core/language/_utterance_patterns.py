@@ -4,16 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = [
-    "ASSERTION",
-    "COURTESY",
-    "EXCLAMATION",
-    "INVERSION_WITH_NAME",
-    "JUDGEMENT",
-    "NAMED_ASSERTION",
-    "QUESTION",
-]
-
 JUDGEMENT = re.compile(
     r"(?:(?:that|this|it|which|you)(?: really| certainly)?"
     r"(?: is| was|'s| sounds| looks| seems| feels| helped| helps| works| worked| makes| are| were)|so|how|very"

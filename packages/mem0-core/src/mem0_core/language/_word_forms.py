@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
-__all__ = ["is_past_form", "is_plural", "plurals_of", "verb_forms"]
-
 _PLURALS = {"child": "children", "person": "people", "man": "men", "woman": "women", "wife": "wives", "life": "lives"}
 _PLURAL_FORMS = frozenset(_PLURALS.values())
 _IRREGULAR = """

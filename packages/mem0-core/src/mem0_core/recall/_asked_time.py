@@ -23,8 +23,6 @@ from mem0_core.recall._slots import current_time
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
 
-__all__ = ["demote_out_of_time", "demote_superseded", "is_over", "prefer_latest", "said_at"]
-
 _YEAR_DAYS, _MONTH_DAYS = 365, 28  # shortest times that a question can ask a state of
 _SIMILAR_SHARE, _LATEST_GAIN = 0.6, 0.3  # scores near the best, and the gain of the latest among them
 _LATER_SHARE = 0.6  # of the score that a memory of a time not asked about keeps

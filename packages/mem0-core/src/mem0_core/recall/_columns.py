@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from mem0_core.interfaces import MemoryFeatures
 
-__all__ = ["MemoryColumns", "to_objects"]
-
 
 class MemoryColumns(NamedTuple):
     """Features of memories, see `interfaces.MemoryFeatures`; each column has one entry per memory, (n,).

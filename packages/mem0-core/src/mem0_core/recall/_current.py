@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
     from mem0_core.recall._timeline import Period
 
-__all__ = ["FEATURES", "ORDERED_HITS", "asks_of_now", "describe_hits", "prefer_current"]
-
 ORDERED_HITS = 10
 """Number of the best hits that are ordered anew."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from mem0_core.recall.cache import ActiveScope
 
-__all__ = ["find_near_names", "find_near_relations", "load_relations"]
-
 _ROUNDING = 0.01  # more than a cosine differs between the store and an index in half precision
 _MAX_KEPT_VECTORS = 512  # of the nodes or the relations of a scope
 _MAX_KEPT_NAMES = 64  # of a scope, with the nodes near them

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mem0_core.domain.records import Scope
     from mem0_core.recall.cache import ActiveScope
 
-__all__ = ["correct_query"]
-
 _WORD = re.compile(r"(?<![\w'’&.-])[a-z]{3,20}(?![\w'’&-]|\.\w)")
 _MAX_WORDS = 40  # of a query: a pasted text is no question typed in a hurry
 _MAX_UNKNOWN = 8  # of them: more are another language, or noise

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
     from mem0_core.recall.cache import ActiveScope
 
-__all__ = ["SlotReader", "current_time", "fold", "read_kept_memory", "read_slot_memory", "to_slot_memory"]
-
 _MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
 _MAX_SLOT_MEMORIES = 96  # of these the newest that are read
 _MAX_SUBJECTS = 8

@@ -17,17 +17,6 @@ from mem0_core.domain.records import DateRange, MemoryItem
 from mem0_core.language.families import load_families
 from mem0_core.language.statements import SPEAKER, Statement
 
-__all__ = [
-    "Period",
-    "SlotMemory",
-    "Timeline",
-    "add_period",
-    "build_timeline",
-    "has_value",
-    "is_same_value",
-    "related_families",
-]
-
 _WORD = re.compile(r"[^\W_]+")
 _NEUTRAL_WORDS = frozenset(
     ["a", "an", "the", "my", "our", "his", "her", "their", "its", "some", "called", "named", "of"]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from mem0_core.errors import StoreError
 
-__all__ = ["FileIdentity", "is_read_only", "read_only_uri", "refuse_emptied_file", "writable_uri"]
-
 _LOG, _LOG_INDEX = "-wal", "-shm"
 
 

@@ -15,16 +15,6 @@ from pathlib import Path
 
 from mem0_core.errors import StoreError
 
-__all__ = [
-    "APPLICATION_ID",
-    "NEWEST_LAYOUT",
-    "digest_layout",
-    "refuse_foreign",
-    "refuse_foreign_file",
-    "refuse_other_layout",
-    "split_statements",
-]
-
 APPLICATION_ID = 0x6D656D30
 """Mark in the header of a store's file: "mem0" in ASCII."""
 _ID_PLACE = slice(68, 72)  # see https://www.sqlite.org/fileformat.html
