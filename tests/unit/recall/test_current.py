@@ -10,7 +10,6 @@ import pytest
 
 from mem0_core import Memory
 from mem0_core.language.parsed_query import parse_query
-from mem0_core.recall._current import asks_of_now
 from mem0_core.testing import ScriptedChat
 from tests.support import MODES, MemoryDriver, result_texts
 
@@ -190,4 +189,4 @@ def test_messages_of_named_speakers_keep_their_order(memory: MemoryDriver) -> No
     ],
 )
 def test_questions_about_one_thing_that_holds_now(query: str, is_of_now: bool) -> None:
-    assert asks_of_now(parse_query(query)) is is_of_now
+    assert parse_query(query).asks_of_now is is_of_now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -13,14 +14,16 @@ from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import QueryError
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import mentions_speaker
-from mem0_core.language.question import Question, compile_question
+from mem0_core.language.question import Question, compile_question, reaches_back
 from mem0_core.language.temporal import TimeSpan, is_about_time, parse_time_spans
 from mem0_core.language.terms import extract_terms, fold_names, is_stop_word, split_words
+from mem0_core.language.utterances import is_question
 
 __all__ = ["ParsedQuery", "parse_query"]
 
 _MAX_QUERY_CHARS = 4_000  # characters that are searched for terms, names and times
 _MAX_TERMS = 64
+_NO_STATE = re.compile(r"\b(?:ever|should|you think|how many)\b", re.IGNORECASE)  # of a whole life, advice, a sum
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,15 @@ class ParsedQuery:
     def question(self) -> Question:
         """The path through the graph that the query asks for, and the kind of answer that it wants."""
         return compile_question(self.text, spans=lambda: self.time_spans, entities=lambda: self.entities)
+
+    @cached_property
+    def asks_of_now(self) -> bool:
+        """True if the query asks for one thing that holds now."""
+        question = self.question
+        is_one = not (question.is_list or question.asks_assistant or question.asks in ("when", "count"))
+        if question.tense != "now" or not is_one or reaches_back(question):
+            return False
+        return bool(question.path) or (is_question(self.text) and _NO_STATE.search(self.text) is None)
 
     def with_text(self, text: str) -> ParsedQuery:
         """Return the query with another text; itself if the text is the same."""

@@ -9,7 +9,6 @@ to Listwise Approach", ICML 2007, page 131).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -21,9 +20,7 @@ from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.message_traits import MAX_TRAIT_CHARS, read_traits
-from mem0_core.language.question import reaches_back
 from mem0_core.language.terms import extract_terms, split_words
-from mem0_core.language.utterances import is_question
 from mem0_core.recall._asked_time import said_at
 
 if TYPE_CHECKING:
@@ -64,16 +61,6 @@ FEATURES = {
 
 _PERSONAL_SHARE = 0.1  # of messages in which "I" or "my" occur; most leave it out ("Sold the Honda."), facts always do
 _LENGTH_WORDS, _MAX_LENGTH = 30, 3.0
-_NO_STATE = re.compile(r"\b(?:ever|should|you think|how many)\b", re.IGNORECASE)  # of a whole life, advice, a sum
-
-
-def asks_of_now(query: ParsedQuery) -> bool:
-    """Return True if a query asks for one thing that holds now."""
-    question = query.question
-    is_one = not (question.is_list or question.asks_assistant or question.asks in ("when", "count"))
-    if question.tense != "now" or not is_one or reaches_back(question):
-        return False
-    return bool(question.path) or (is_question(query.text) and _NO_STATE.search(query.text) is None)
 
 
 def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
@@ -85,9 +72,11 @@ def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[H
     others on the same thing ("my dog got a new bed") seldom say anything else of its name.
     """
     best = hits[:ORDERED_HITS]
-    if not asks_of_now(search.request.query) or not _are_own_messages(best):
+    if not search.request.query.asks_of_now or not _are_own_messages(best):
         return hits
     movable = _find_movable(search, best)
+    if max(movable, default=0) == 0:
+        return hits
     features = describe_hits(best, search.request.query, (yield from _read_vectors(ports, search, best)))
     order = _order(features @ list(FEATURES.values()), movable)
     moved = [replace(best[index], score=hit.score) for index, hit in zip(order, best, strict=True)]
@@ -115,7 +104,7 @@ def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.f
     scores = np.array([hit.score for hit in hits])
     relative = scores / max(float(scores.max()), 1e-9)
     nearness = np.array([hit.signals.get("dense", 0.0) for hit in hits])
-    times = np.array([hit.item.updated_at or hit.item.created_at for hit in hits])
+    times = np.array([said_at(hit) for hit in hits])
     is_said = np.array([_is_said(hit) for hit in hits])
     cosines = (vectors @ vectors.T).clip(0.0)
     is_earlier = (times < times[:, None]) & is_said  # in each row, of the others
@@ -145,10 +134,10 @@ def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
     These are all of them, unless a statement answers the question, or the first hit has all words of the question:
     "my blood type is O negative" gives way to no message that lacks one of them.
     """
-    if not any(hit.is_answer for hit in hits):
-        return _find_covering(search.request.query, hits)
     answer = search.slot_answer
-    values = [one.statement.value for one in answer.periods if _is_thing(one)] if answer is not None else []
+    if answer is None or not answer.memories:
+        return _find_covering(search.request.query, hits)
+    values = [one.statement.value for one in answer.periods if _is_thing(one)]
     words = {word.casefold() for value in values for word in value.split() if word[:1].isupper()}
     return [
         index

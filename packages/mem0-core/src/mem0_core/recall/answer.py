@@ -12,7 +12,6 @@ from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
-from mem0_core.recall._current import asks_of_now
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall._timeline import Period, is_same_value
 from mem0_core.recall.search import find_gate, recall
@@ -89,7 +88,7 @@ def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> An
     question = search.request.query.question
     hits = [hit for hit in search.hits if hit.is_answer]
     values = _read_values(question, slot)
-    if asks_of_now(search.request.query) and not search.hits[0].is_answer:  # see `recall._current`
+    if not search.hits[0].is_answer:  # only `recall._current` puts another memory first
         return _answer_in_doubt(search.hits[0], hits, values)
     first = slot.periods[0] if slot.periods else None
     is_proven = path is not None and any(is_same_value(path.end, value) for value in values)

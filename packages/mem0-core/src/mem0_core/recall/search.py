@@ -23,7 +23,7 @@ from mem0_core.language.question import names_amount
 from mem0_core.language.terms import extract_terms
 from mem0_core.recall._asked_time import demote_out_of_time, demote_superseded, prefer_latest
 from mem0_core.recall._candidates import rank_candidates
-from mem0_core.recall._current import ORDERED_HITS, asks_of_now, prefer_current
+from mem0_core.recall._current import ORDERED_HITS, prefer_current
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, find_items, plan_search
 from mem0_core.recall._ranking import (
     RankedMemory,
@@ -118,7 +118,7 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
 def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:
     """Return the best hits by the recipe's signals."""
     request = search.request
-    ordered = 0 if request.recipe.is_dense_only or not asks_of_now(request.query) else ORDERED_HITS
+    ordered = 0 if request.recipe.is_dense_only or not request.query.asks_of_now else ORDERED_HITS
     wanted = max(request.limit, ordered, _count_reranked(ports, request))
     fetched = wanted if request.half_life is None else wanted * _OVERFETCH_FACTOR
     size = fetched if request.recipe.is_dense_only else max(request.recipe.pool, 2 * fetched)
