@@ -25,7 +25,7 @@ from mem0_core.server._routes import ROUTES
 from mem0_core.server.keys import KeyRing
 from mem0_core.server.rest import build_rest_app
 
-SECRET = "4711"
+SECRET = "quagga"
 IMAGE = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
 FRAME = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
 LINK = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}

@@ -402,18 +402,18 @@ async def test_a_read_only_key_changes_nothing(memory: Memory, keys: KeyRing) ->
 
 
 async def test_a_key_reaches_only_its_owner(memory: Memory, maya: Browser) -> None:
-    one = learn(memory, "My PIN is 4711.", "ben")
+    one = learn(memory, "My PIN is quagga.", "ben")
     token = re.search(r'name="token" value="(\w+)"', await maya.open("/ui/"))[1]  # type: ignore[index]
     for path in (f"/ui/memory/{one}", "/ui/?user_id=ben", "/ui/export?owner=user_id%3Dben", "/ui/?user_id=*"):
         reply = await maya.client.get(path)
         assert reply.status_code in (403, 404)
-        assert "4711" not in reply.text
+        assert "quagga" not in reply.text
     for change in CHANGES:
         reply = await maya.client.post(f"/ui/memory/{one}/{change}", data={"token": token, "text": "mine"})
         assert reply.status_code == 404
     known = memory.get(one)
     assert known is not None
-    assert known["memory"] == "My PIN is 4711."
+    assert known["memory"] == "My PIN is quagga."
 
 
 async def test_the_limits_of_a_key_hold_for_its_session(memory: Memory, keys: KeyRing) -> None:

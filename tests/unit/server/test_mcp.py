@@ -116,8 +116,8 @@ async def test_a_timeline_of_a_topic_shows_when_each_value_held(connect: Connect
 
 async def test_memories_of_another_user_are_out_of_reach(connect: Connect, memory: Memory) -> None:
     async with connect() as client:
-        secret = memory.add("My PIN is 4711.", user_id="ben")["results"][0]["id"]
-        assert (await call(client, "recall", query="My PIN is 4711."))["memories"] == []
+        secret = memory.add("My PIN is quagga.", user_id="ben")["results"][0]["id"]
+        assert (await call(client, "recall", query="My PIN is quagga."))["memories"] == []
         for tool, arguments in (("correct", {"text": "none"}), ("forget", {}), ("timeline", {})):
             assert "no memory has the id" in await call_wrongly(client, tool, memory_id=secret, **arguments)
         assert "unexpected" in await call_wrongly(client, "recall", query="PIN", user_id="ben")

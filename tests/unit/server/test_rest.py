@@ -111,7 +111,7 @@ async def test_our_routes_return_the_results_of_the_library(maya: Any, memory: M
 
 
 async def test_a_key_reaches_only_what_it_is_bound_to(memory: Memory, keys: KeyRing) -> None:
-    secret = memory.add("My PIN is 4711.", user_id="ben")["results"][0]["id"]
+    secret = memory.add("My PIN is quagga.", user_id="ben")["results"][0]["id"]
     memory.add("My PIN is 1234.", user_id="maya", run_id="r1")
     before = memory.stats()
     bound: list[dict[str, Any]] = [
@@ -129,7 +129,7 @@ async def test_a_key_reaches_only_what_it_is_bound_to(memory: Memory, keys: KeyR
                 replies = [await client.get(one, params=ids), await client.put(one, json={"text": "mine", **ids})]
                 replies += [await client.delete(one, params=ids), await client.get(f"{one}history", params=ids)]
                 replies += [await client.post("/v1/answer", json={"question": "What is my PIN?", **ids})]
-                assert not any("4711" in reply.text for reply in replies), (key_ids, ids)
+                assert not any("quagga" in reply.text for reply in replies), (key_ids, ids)
                 tried += len(replies)
             for given in filters:
                 for path, more in (
@@ -137,7 +137,7 @@ async def test_a_key_reaches_only_what_it_is_bound_to(memory: Memory, keys: KeyR
                     ("/v3/memories/", {}),
                     ("/v1/context", {"query": "PIN"}),
                 ):
-                    assert "4711" not in (await client.post(path, json={"filters": given, **more})).text
+                    assert "quagga" not in (await client.post(path, json={"filters": given, **more})).text
                     tried += 1
             assert (await client.request("DELETE", "/memories", params={"user_id": "ben"})).status_code in (403, 200)
             assert (await client.post("/reset")).status_code == 403

@@ -391,7 +391,7 @@ def test_a_rate_holds_over_time(share: float, expected: int) -> None:
 
 
 async def test_no_key_reaches_the_memories_of_another_tenant(memory: Memory, keys: KeyRing) -> None:
-    hidden = memory.add("My PIN is 4711.", user_id="ben", agent_id="bank", run_id="r9")["results"][0]["id"]
+    hidden = memory.add("My PIN is quagga.", user_id="ben", agent_id="bank", run_id="r9")["results"][0]["id"]
     before = memory.get_all(user_id="ben")
     bound: list[dict[str, Any]] = [
         {"user_id": "maya"},
@@ -419,7 +419,7 @@ async def test_no_key_reaches_the_memories_of_another_tenant(memory: Memory, key
                     route.method, path, params=flat, json=sent if route.body is not None else None
                 )
                 assert reply.status_code < 500, (route, reply.text)
-                leaked += "4711" in reply.text
+                leaked += "quagga" in reply.text
                 tried += 1
     assert tried >= 500
     assert leaked == 0

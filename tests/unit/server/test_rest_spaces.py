@@ -167,7 +167,7 @@ async def test_spaces_need_a_key_of_a_user_and_a_read_only_one_changes_nothing(u
 
 async def test_a_response_that_was_kept_for_a_space_goes_with_an_erasure(users: Users, memory: Memory) -> None:
     await create_team(users)
-    said: dict[str, Any] = {"json": {"messages": "My PIN is 4711."}, "headers": {"Idempotency-Key": "a1"}}
+    said: dict[str, Any] = {"json": {"messages": "My PIN is quagga."}, "headers": {"Idempotency-Key": "a1"}}
     first = await users.send("bob", "POST", f"{TEAM}/memories", **said)
     assert (await users.send("bob", "POST", f"{TEAM}/memories", **said)).content == first.content
     assert memory.erase(user_id="bob", reason="asked")["complete"]
@@ -178,7 +178,7 @@ async def test_a_response_that_was_kept_for_a_space_goes_with_an_erasure(users: 
 
 async def test_no_stranger_reaches_a_space(users: Users) -> None:
     await create_team(users)
-    added = await users.send("bob", "POST", f"{TEAM}/memories", json={"messages": "Our PIN is 4711."})
+    added = await users.send("bob", "POST", f"{TEAM}/memories", json={"messages": "Our PIN is quagga."})
     hidden = added.json()["results"][0]["id"]
     await users.send("eve", "POST", "/v1/spaces", json={"space": "evil"})
     spaces = ("release team", "evil", "RELEASE TEAM", "release team ", "mem0.internal:space%2Frelease team")
@@ -192,11 +192,11 @@ async def test_no_stranger_reaches_a_space(users: Users) -> None:
             continue  # her own
         reply = await users.send("eve", route.method, path, json=sent if route.body is not None else None)
         assert reply.status_code < 500, (route, reply.text)
-        leaked += "4711" in reply.text
+        leaked += "quagga" in reply.text
         tried += 1
     assert tried > 250
     assert leaked == 0
     listed = (await users.send("ann", "GET", f"{TEAM}/memories")).json()["results"]
-    assert [one["memory"] for one in listed] == ["Our PIN is 4711."]
+    assert [one["memory"] for one in listed] == ["Our PIN is quagga."]
     members = (await users.send("ann", "GET", f"{TEAM}/members")).json()
     assert [one["user_id"] for one in members] == ["ann", "bob", "cat"]

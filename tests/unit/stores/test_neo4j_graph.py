@@ -552,9 +552,21 @@ def test_constraints_and_indexes_are_made_once(make_graph: MakeGraph, store: SQL
 
 
 @needs_server
-def test_a_search_costs_what_its_scope_holds(make_graph: MakeGraph, ask: Ask) -> None:
+def test_a_search_costs_what_its_scope_holds(
+    make_graph: MakeGraph, store: SQLiteStore, store_id: str, ask: Ask
+) -> None:
     """Every match begins at an index: none reads the nodes or relations of everybody."""
+    add(store, 1)
     graph = make_graph()
+    graph.catch_up()
+    ask(
+        "UNWIND range(1, 2000) AS i MERGE (a:Entity {key: $store + i})"
+        " SET a.store = $store, a.user = 'user:' + i, a.agent = 'agent:' + i, a.run = 'run:' + i"
+        " MERGE (a)-[r:RELATES {key: $store + i}]->(a)"
+        " SET r.store = $store, r.user = a.user, r.agent = a.agent, r.run = a.run",
+        store=store_id,
+    )
+    ask("CALL db.prepareForReplanning(60)")  # the planner goes by statistics
     seen: list[tuple[str, dict[str, Any]]] = []
     execute = graph._execute
 
