@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Database:
-    """A pool of reading connections and one writing connection. Safe to share between threads.
+    """A pool of reading connections and one writing connection, all opened on first use. Safe to share between threads.
 
     Args:
         path: the file, created with its folder if missing, or ``":memory:"``.
@@ -64,6 +64,7 @@ class Database:
         self.busy_timeout = busy_timeout
         self._durability = durability
         self._lock = RLock()  # held by the one writer of this process
+        self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._observer: sqlite3.Connection | None = None  # of `version`, which compares states of one connection
         self._observer_lock = Lock()
@@ -73,8 +74,6 @@ class Database:
         with self.as_store_error("open"):
             if not self.in_memory:
                 self._prepare_file(validate_path(self.path, "path"))
-            self.writer = self._connect()
-            self.writer.execute("PRAGMA cache_size = -32768")  # KiB: the inner pages of all indexes stay cached
 
     def _prepare_file(self, path: Path) -> None:
         """Check the file, make a missing one, and choose how it is opened."""
@@ -123,9 +122,22 @@ class Database:
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def read(self) -> _ReadConnection:
+    @property
+    def writer(self) -> sqlite3.Connection:
+        """The writing connection. Many processes only read: to connect takes as long as some ten statements."""
+        if self._writer is None:
+            with self._lock:
+                self._check_open()
+                if self._writer is None:
+                    writer = self._connect()
+                    writer.execute("PRAGMA cache_size = -32768")  # KiB: the inner pages of all indexes stay cached
+                    self._writer = writer
+                    self._check_file()  # it may be of a file that has taken the place of this one
+        return self._writer
+
+    def read(self, doing: str = "read") -> _ReadConnection:
         """Return a context with a connection of its own: reading never waits for a commit of this process."""
-        return _ReadConnection(self)
+        return _ReadConnection(self, doing)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -176,7 +188,8 @@ class Database:
         with self._lock:
             self._closed = True
             observers = [] if self._observer is None else [self._observer]
-            connections, self._idle = [*self._idle, *observers, self.writer], []
+            writers = [] if self._writer is None else [self._writer]
+            connections, self._idle, self._writer = [*self._idle, *observers, *writers], [], None
             for connection in connections:
                 connection.close()
 
@@ -187,7 +200,8 @@ class Database:
     def unseal(self) -> None:
         """Make the connections of an encrypted file open and seal its values; its tables must exist."""
         self._is_unsealed = True
-        self._unseal(self.writer)
+        if self._writer is not None:
+            self._unseal(self._writer)
 
     def _unseal(self, db: sqlite3.Connection) -> None:
         assert isinstance(db, _SealedConnection)
@@ -204,9 +218,12 @@ class Database:
             self._lock.acquire()
             return self.writer
         try:
-            return self._idle.pop()
+            db = self._idle.pop()
         except IndexError:
             return self._connect()
+        if self._is_unsealed and isinstance(db, _SealedConnection) and not db.is_unsealed:
+            self._unseal(db)  # it was opened for the checks before
+        return db
 
     def return_connection(self, db: sqlite3.Connection) -> None:
         if self.in_memory:
@@ -299,23 +316,23 @@ _MAX_REWRITTEN = 1_024  # statements: their texts are few, but some contain a nu
 class _ReadConnection:
     """A connection lent for a block; a class, as `contextmanager` takes as long as the shortest statements."""
 
-    __slots__ = ("_database", "_db")
+    __slots__ = ("_database", "_db", "_doing")
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, doing: str) -> None:
+        self._database, self._doing = database, doing
 
     def __enter__(self) -> sqlite3.Connection:
         try:
             self._db = self._database.borrow_connection()
         except sqlite3.Error as error:
-            _raise_store_error(error, f"read {self._database.path}")
+            _raise_store_error(error, f"{self._doing} {self._database.path}")
             raise
         return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._database.return_connection(self._db)
         if error is not None:
-            _raise_store_error(error, f"read {self._database.path}")
+            _raise_store_error(error, f"{self._doing} {self._database.path}")
 
 
 class _StoreErrors:

@@ -83,7 +83,7 @@ class SQLiteStore(SqlStore):
         self.maintenance: StoreMaintenance = SQLiteMaintenance(db)
         self.archive: Archive = SQLiteArchive(db)
         with db.as_store_error("open"):
-            self._migrate()
+            self._prepare_tables()
             if not is_loading:
                 self._check_load_finished()
 
@@ -156,18 +156,23 @@ class SQLiteStore(SqlStore):
     def close(self) -> None:
         self._db.close()
 
-    def _migrate(self) -> None:
-        db = self._db.writer
-        refuse_foreign(db, self.path)
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if 0 < version <= len(SCHEMA_VERSIONS):
-            refuse_other_layout(db, self.path, SCHEMA_VERSIONS[:version], len(SCHEMA_VERSIONS))
-            check_keys(db, self.path, self._db.vault)
-        is_current = version == len(SCHEMA_VERSIONS) and (self._db.vault is None or is_encrypted(db))
-        if is_current and (self._db.is_read_only or not is_word_index_stale(db)):
-            if self._db.vault is not None:
-                self._db.unseal()
-            return  # words of another version of the analyzer are found less well until the store can be written
+    def _prepare_tables(self) -> None:
+        """Check the tables of the file, and bring them to the newest schema where that is needed."""
+        with self._db.read("open") as db:
+            refuse_foreign(db, self.path)
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if 0 < version <= len(SCHEMA_VERSIONS):
+                refuse_other_layout(db, self.path, SCHEMA_VERSIONS[:version], len(SCHEMA_VERSIONS))
+                check_keys(db, self.path, self._db.vault)
+            is_current = version == len(SCHEMA_VERSIONS) and (self._db.vault is None or is_encrypted(db))
+            # Words of another version of the analyzer are found less well until the store can be written.
+            is_usable = is_current and (self._db.is_read_only or not is_word_index_stale(db))
+        if not is_usable:
+            self._migrate(version)
+        elif self._db.vault is not None:
+            self._db.unseal()
+
+    def _migrate(self, version: int) -> None:
         if self._db.is_read_only and version <= len(SCHEMA_VERSIONS):
             raise StoreError(
                 f"{self.path} has the schema {version} and is read-only: open it once where it can be written, which"
@@ -175,7 +180,7 @@ class SQLiteStore(SqlStore):
             )
         if not self._db.in_memory:
             self._db.retry_while_locked("PRAGMA journal_mode = WAL")
-        with self._db.write():
+        with self._db.write() as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if version > len(SCHEMA_VERSIONS):
                 raise StoreError(

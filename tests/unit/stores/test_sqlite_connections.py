@@ -1,0 +1,62 @@
+"""Connections to the file of a SQLite store: when they are opened, and of which file they are."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mem0_core import Memory
+from mem0_core.errors import StoreError
+from mem0_core.testing import HashEmbedder
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """Return the connections of the sessions that are opened from now on."""
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def record(*args: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", record)
+    return opened
+
+
+def open_memory(folder: Path) -> Memory:
+    return Memory({"path": str(folder), "durability": "process"}, embedder=HashEmbedder())
+
+
+def test_a_process_that_only_searches_opens_no_writing_connection(
+    tmp_path: Path, connections: list[sqlite3.Connection]
+) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("I like tea from Porto.", user_id="u")
+    connections.clear()
+    with open_memory(tmp_path) as memory:
+        assert len(connections) == 1
+        assert memory.search("tea", user_id="u")["results"]
+        assert len(connections) == 2  # and the one that reads the version of the file
+        memory.add("I like tea from Assam.", user_id="u")
+        assert len(connections) == 3
+        memory.add("I like tea from Kyoto.", user_id="u")
+        assert len(connections) == 3
+    for connection in connections:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+
+
+def test_the_first_write_to_a_file_that_was_replaced_is_refused(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        with open_memory(tmp_path / name) as memory:
+            memory.add(f"I like tea, says the {name}.", user_id="u")
+    with open_memory(tmp_path / "first") as memory:
+        (tmp_path / "second" / "memory.db").replace(tmp_path / "first" / "memory.db")
+        with pytest.raises(StoreError, match="removed or replaced"):
+            memory.add("I like coffee.", user_id="u")
+    with open_memory(tmp_path / "first") as memory:
+        assert [one["memory"] for one in memory.get_all(user_id="u")["results"]] == ["I like tea, says the second."]
