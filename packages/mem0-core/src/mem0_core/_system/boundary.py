@@ -86,7 +86,7 @@ def convert_errors(function: Callable[P, T]) -> Callable[P, T]:
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            raise _convert_call_error(error, function, args, kwargs) from error
+            raise convert_call_error(error, function, args, kwargs) from error
 
     return call
 
@@ -101,7 +101,7 @@ def aconvert_errors(function: Callable[P, Awaitable[T]]) -> Callable[P, Coroutin
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            raise _convert_call_error(error, function, args, kwargs) from error
+            raise convert_call_error(error, function, args, kwargs) from error
 
     return call
 
@@ -122,9 +122,10 @@ def convert_errors_of(*names: str) -> Callable[[Owner], Owner]:
     return convert
 
 
-def _convert_call_error(
+def convert_call_error(
     error: Exception, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Exception:
+    """Return the library's error for an exception that would leave this call of a public function."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:

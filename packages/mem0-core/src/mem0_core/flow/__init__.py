@@ -10,6 +10,7 @@ All packages may import this one. It imports nothing of mem0_core.
 
 from typing import TypeVar
 
+from mem0_core.flow._methods import async_method, client_method, sync_method
 from mem0_core.flow._steps import (
     Both,
     Call,
@@ -44,8 +45,10 @@ __all__ = [
     "Step",
     "StepRecord",
     "arun",
+    "async_method",
     "both",
     "call_all",
+    "client_method",
     "defer",
     "do",
     "find_async_method",
@@ -53,4 +56,5 @@ __all__ = [
     "replace_calls",
     "run",
     "step_listener",
+    "sync_method",
 ]
