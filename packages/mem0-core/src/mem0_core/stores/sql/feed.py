@@ -9,7 +9,15 @@ from typing import Any
 from mem0_core.domain.feed import ChangeEvent, Reason, ScopeEvent, SpaceEvent
 from mem0_core.domain.records import Scope
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
-from mem0_core.stores.sql.engine.steps import StepMethods, Steps, execute, fetch_rows, insert_sql, read_method
+from mem0_core.stores.sql.engine.steps import (
+    StepMethods,
+    Steps,
+    execute,
+    fetch_rows,
+    insert_sql,
+    lookup_method,
+    read_method,
+)
 from mem0_core.stores.sql.rows import scope_ids
 from mem0_core.stores.sql.schema import EVENT_COLUMNS
 
@@ -54,7 +62,7 @@ class SqlChangeFeed(StepMethods):
             found += [ChangeEvent(*row) for row in rows]
         return sorted(found, key=lambda event: event.seq)[:limit]
 
-    @read_method
+    @lookup_method
     def latest_time(self, scope: Scope) -> Steps[str | None]:
         scope = scope.partition_scope
         yield from self._dialect.set_scope(scope)

@@ -16,6 +16,7 @@ from mem0_core.stores.sql.engine.steps import (
     execute_batch,
     fetch_rows,
     insert_sql,
+    lookup_method,
     read_method,
 )
 from mem0_core.stores.sql.rows import message_digests, pages, scope_ids
@@ -36,7 +37,7 @@ class SqlMessageLog(StepMethods):
         yield from self._dialect.set_scope(scope)
         return (yield from self._newest(self._dialect.in_scope(scope, "m"), limit))
 
-    @read_method
+    @lookup_method
     def messages_before(self, scope: Scope, row: int | None, *, limit: int) -> Steps[list[Message]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope, "m")
@@ -44,7 +45,7 @@ class SqlMessageLog(StepMethods):
             where, values = f"{where} AND m.row < ?", [*values, row]
         return (yield from self._newest((where, values), limit))
 
-    @read_method
+    @lookup_method
     def messages_since(self, scope: Scope, row: int, *, limit: int) -> Steps[list[Message]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope, "m")
@@ -52,7 +53,7 @@ class SqlMessageLog(StepMethods):
         found = yield from fetch_rows(sql, (*values, row, limit))
         return [message_from_row(each, self._dialect) for each in found]
 
-    @read_method
+    @lookup_method
     def count_unsummarized(self, scope: Scope, *, limit: int) -> Steps[int]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope, "m")
@@ -64,7 +65,7 @@ class SqlMessageLog(StepMethods):
         )
         return int(count)
 
-    @read_method
+    @lookup_method
     def are_stored(self, scope: Scope, messages: Sequence[Message]) -> Steps[list[bool]]:
         if all(message.key is None for message in messages):
             return [False] * len(messages)
@@ -75,7 +76,7 @@ class SqlMessageLog(StepMethods):
         stored = yield from find_message_rows(self._dialect, wanted, scope)
         return [has_key and digest in stored for has_key, digest in zip(keyed, digests, strict=True)]
 
-    @read_method
+    @lookup_method
     def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Steps[Summary | None]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope)

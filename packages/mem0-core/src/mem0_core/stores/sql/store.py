@@ -47,7 +47,15 @@ from mem0_core.stores.sql.changes.memories import (
 )
 from mem0_core.stores.sql.changes.retraction import Retraction
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
-from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
+from mem0_core.stores.sql.engine.steps import (
+    Steps,
+    execute,
+    fetch_rows,
+    lookup_method,
+    read_method,
+    snapshot_method,
+    write_method,
+)
 from mem0_core.stores.sql.feed import SqlChangeFeed, insert_scope_event
 from mem0_core.stores.sql.graph.erasure import erase_graph
 from mem0_core.stores.sql.graph.merges import SqlMerges, erase_merges
@@ -333,31 +341,31 @@ class SqlStore(SqlVectors):
         yield from self._dialect.set_scope(None)
         return (yield from _read_embedded_items(self._dialect))
 
-    @read_method
+    @lookup_method
     def import_checkpoint(self, scope: Scope, key: str) -> Steps[int]:
         yield from self._dialect.set_scope(scope)
         return (yield from read_import_checkpoint(self._dialect, scope, key))
 
-    @read_method
+    @lookup_method
     def embedding_space(self) -> Steps[tuple[str, int] | None]:
         return read_embedding_space()
 
-    @read_method
+    @lookup_method
     def get(self, memory_id: str) -> Steps[MemoryItem | None]:
         found = yield from self._select("WHERE id = ?", (memory_id,))
         return found[0][1] if found else None
 
-    @read_method
+    @lookup_method
     def get_many(self, memory_ids: Sequence[str]) -> Steps[dict[str, MemoryItem]]:
         where, values = self._dialect.among("id", list(dict.fromkeys(memory_ids)), "text")
         return {item.id: item for _, item in (yield from self._select(f"WHERE {where}", values))}
 
-    @read_method
+    @lookup_method
     def row(self, memory_id: str) -> Steps[int | None]:
         found = yield from fetch_rows("SELECT row FROM memories WHERE id = ?", (memory_id,))
         return int(found[0][0]) if found else None
 
-    @read_method
+    @lookup_method
     def find_by_fact_keys(self, scope: Scope, keys: Sequence[bytes]) -> Steps[dict[bytes, MemoryItem]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope)
@@ -380,7 +388,7 @@ class SqlStore(SqlVectors):
         found = yield from self._select(tail, (*values, self._dialect.limit(limit)))
         return [item for _, item in found]
 
-    @read_method
+    @lookup_method
     def pinned_memories(self, scope: Scope) -> Steps[list[MemoryItem]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_scope(scope)
@@ -422,7 +430,7 @@ class SqlStore(SqlVectors):
         texts = [(memory_from_row(row, self._dialect.from_json), row[-2]) for row in rows]
         return texts, self._dialect.stack_vectors([row[-1] for row in rows])
 
-    @read_method
+    @lookup_method
     def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> Steps[dict[int, MemoryItem]]:
         yield from self._dialect.set_scope(scope)
         among, row_values = self._dialect.among("row", rows)
@@ -438,7 +446,7 @@ class SqlStore(SqlVectors):
         )
         return [dataclasses.replace(HistoryRow(*row), is_deleted=bool(row[7])) for row in rows]
 
-    @read_method
+    @lookup_method
     def owner(self, memory_id: str) -> Steps[Scope | None]:
         for table, column in (("memories", "id"), ("tombstones", "memory_id")):
             found = yield from fetch_rows(

@@ -9,7 +9,7 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import ChangePosition, VectorChanges
 from mem0_core.stores.sql.engine.dialect import Dialect, Engine
-from mem0_core.stores.sql.engine.steps import StepMethods, Steps, fetch_rows, read_method
+from mem0_core.stores.sql.engine.steps import StepMethods, Steps, fetch_rows, lookup_method, read_method
 from mem0_core.stores.sql.rows import first_column
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SqlVectors(StepMethods):
         """True if the store is encrypted, so that an index may keep vectors in memory only."""
         return getattr(self._db, "vault", None) is not None
 
-    @read_method
+    @lookup_method
     def position(self, scope: Scope) -> Steps[ChangePosition]:
         yield from self._dialect.set_scope(scope)
         limit, limit_values = yield from self._seq_limit(scope)
@@ -70,7 +70,7 @@ class SqlVectors(StepMethods):
         [(epoch, added, removed)] = yield from fetch_rows(sql, values + values)
         return ChangePosition(epoch, max(added or 0, removed or 0))
 
-    @read_method
+    @lookup_method
     def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> Steps[VectorChanges]:
         tables, dialect = self._tables, self._dialect
         yield from dialect.set_scope(scope)

@@ -89,7 +89,13 @@ class Database:
 
     def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         """Run the steps that `make_steps` returns, and return their value."""
-        if kind == "read":
+        if kind == "lookup" and (writer := self._reserve_writer()) is not None:
+            try:
+                with self.as_store_error("read"):
+                    return drive(writer, make_steps())
+            finally:
+                self._lock.release()
+        if kind in ("lookup", "read"):
             with self.read() as db:
                 return drive(db, make_steps())
         if kind == "snapshot":
@@ -97,6 +103,20 @@ class Database:
                 return snapshot.run(make_steps, kind)
         with self.write() as db:
             return drive(db, make_steps())
+
+    def _reserve_writer(self) -> sqlite3.Connection | None:
+        """Take the lock of the writing connection and return it; None if it is in use, closed or not there yet.
+
+        A commit makes the cached pages of all connections but its own stale, and to read them again takes longer than
+        most lookups.
+        """
+        writer = self._writer
+        if writer is None or not self._lock.acquire(blocking=False):
+            return None
+        if self._closed or writer.in_transaction:  # a transaction of this thread: others have the lock
+            self._lock.release()
+            return None
+        return writer
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:

@@ -118,8 +118,9 @@ def insert_sql(table: str, columns: str, tail: str = "") -> str:
 # --- methods -----------------------------------------------------------------------------------------------------
 
 
-TransactionKind = Literal["read", "snapshot", "write"]
-"""``read``: each statement sees the latest state. ``snapshot``: all see one state. ``write``: one transaction."""
+TransactionKind = Literal["lookup", "read", "snapshot", "write"]
+"""``read``: each statement sees the latest state. ``lookup``: a read that is so short that a writer may wait for it.
+``snapshot``: all statements see one state. ``write``: one transaction."""
 
 
 class _Engine(Protocol):
@@ -137,9 +138,12 @@ Method: TypeAlias = Callable[Concatenate[S, P], T]
 
 def read_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]:
     """Make a method that reads. Several calls of such methods can share a round trip, see `flow.call_all`."""
-    method = _make_method(steps, "read")
-    vars(method).update(together=_run_calls, atogether=_arun_calls)
-    return method
+    return _make_shared(steps, "read")
+
+
+def lookup_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]:
+    """Make a method that reads rows by an index, as many as its arguments allow. Its calls can share a round trip."""
+    return _make_shared(steps, "lookup")
 
 
 def snapshot_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]:
@@ -150,6 +154,12 @@ def snapshot_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P
 def write_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]:
     """Make a method that runs in one write transaction."""
     return _make_method(steps, "write")
+
+
+def _make_shared(steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind) -> Method[S, P, T]:
+    method = _make_method(steps, kind)
+    vars(method).update(together=_run_calls, atogether=_arun_calls)
+    return method
 
 
 def _make_method(steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind) -> Method[S, P, T]:
