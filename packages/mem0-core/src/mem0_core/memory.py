@@ -18,7 +18,6 @@ from mem0_core.api.factory import FrameworkModel
 from mem0_core.api.files import FilesApi
 from mem0_core.api.graph import GraphApi
 from mem0_core.api.search import SearchApi
-from mem0_core.api.spaces import SpacesApi
 from mem0_core.api.update import UpdateApi
 from mem0_core.config import MemoryConfig, advise_argument, choose_config
 from mem0_core.domain.erasure import ErasureReceipt
@@ -60,7 +59,7 @@ __all__ = ["AsyncMemory", "Memory"]
 
 @convert_errors_of("__init__", "from_config", "close", "aclose")
 @check_arguments(advise=advise_argument)
-class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
+class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
     """Long-term memory for agents, stored on this machine by default.
 
     Threads and tasks may share a memory. Close it, or use it as a context manager.

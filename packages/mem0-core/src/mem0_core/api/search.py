@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Unpack
 
 from mem0_core.api._arguments import (
     DEFAULT_LIMIT,
@@ -53,11 +53,11 @@ _MAX_SEQ = 2**63 - 1  # the largest integer of SQLite and PostgreSQL
 
 class _RequestOptions(TypedDict):
     threshold: float | None
-    rerank: bool | None
-    recipe: Recipe | Mapping[str, Any] | str | None
+    rerank: NotRequired[bool | None]
+    recipe: NotRequired[Recipe | Mapping[str, Any] | str | None]
     as_of: int | float | str | datetime | None
     reference_date: int | float | str | date | None
-    allow_no_answer: bool
+    allow_no_answer: NotRequired[bool]
 
 
 class SearchArguments(_RequestOptions):
