@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from mem0_core import InputError, Memory, QueryError, Scope
 from mem0_core.contracts import in_threads, unit_vectors
+from mem0_core.domain.options import TraverseConfig
 from mem0_core.domain.records import Event, RelationChange, Triplet, entity_key
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex, microseconds
-from mem0_core.graph.traversal import Walk, Weights, components, k_hop
+from mem0_core.graph.traversal import Walk, components, k_hop
 from mem0_core.interfaces import ChangePosition, GraphDelta
 from mem0_core.language.question import compile_question
 from mem0_core.language.relation_affinity import are_opposed, is_possessive, kind_affinity, label_affinity
@@ -229,9 +230,9 @@ def test_newer_and_more_often_said_is_better_and_hubs_are_worse() -> None:
     )
     assert list(ends(held, "ann", "friend")) == ["often", "once", "long ago"]
     assert list(ends(held, "ann", "friend", "dog")) == ["a", "b"]
-    assert list(ends(held, "ann", "friend", "dog", weights=Weights(degree=0.5))) == ["b", "a"]
-    with pytest.raises(ValueError, match="shares"):
-        Weights(recency=0.6, evidence=0.6)
+    assert list(ends(held, "ann", "friend", "dog", weights=TraverseConfig(degree=0.5))) == ["b", "a"]
+    with pytest.raises(ValueError, match="recency and evidence"):
+        TraverseConfig(recency=0.6, evidence=0.6)
 
 
 def test_only_what_held_then_is_walked() -> None:

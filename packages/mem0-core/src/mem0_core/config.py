@@ -12,6 +12,7 @@ from mem0_core._system.boundary import convert_errors
 from mem0_core._system.files import DATABASE, home
 from mem0_core.catalog import PGVECTOR_KEYS, POSTGRES_VECTOR_STORES, ComponentKind
 from mem0_core.components import check_spec
+from mem0_core.domain.options import KEY_ADVICE, BackgroundConfig, LimitsConfig, TraverseConfig
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.secrets import conceal, redact_url, reveal
 from mem0_core.domain.settings import (
@@ -53,15 +54,6 @@ NO_GRAPH = "none"
 """The provider of `graph_store` that turns graph memory off."""
 
 
-_KEY_ADVICE = {
-    "enable_graph": "graph_store='none' turns graph memory off",
-    "custom_prompt": "custom_fact_extraction_prompt changes the extraction of facts, graph_store.custom_prompt that of"
-    " relations",
-    "custom_instructions": "pass it as custom_fact_extraction_prompt",
-}
-"""Next step for keys of mem0 that belong elsewhere."""
-
-
 def _read_provider_keys(value: Any) -> dict[str, Any]:
     found: dict[str, Any] = conceal(mapping("{'url': ...}")(value))
     return found
@@ -70,7 +62,7 @@ def _read_provider_keys(value: Any) -> dict[str, Any]:
 class ComponentConfig(Settings):
     """A component as ``{"provider": ..., "config": {...}}``."""
 
-    ADVICE = _KEY_ADVICE
+    ADVICE = KEY_ADVICE
 
     provider: str = key(text)
     config: dict[str, Any] = key(_read_provider_keys, default_factory=dict)
@@ -105,62 +97,6 @@ class GraphConfig(ComponentConfig):
     """Entities of a query are found by a model, with one call per search, or by rules."""
 
 
-class TraverseConfig(Settings):
-    """Weights of paths through the graph; see `graph.traversal.Weights`."""
-
-    ADVICE = _KEY_ADVICE
-
-    recency: float = key(number(at_least=0, below=1), default=0.1)
-    """Share of its score that an old relation loses; less than 1 together with `evidence`."""
-    evidence: float = key(number(at_least=0, below=1), default=0.1)
-    """Share that a relation stated only once loses."""
-    degree: float = key(number(at_least=0, below=1), default=0.1)
-    """Share that a path loses by passing through a highly connected node."""
-    half_life: float = key(number(above=0), default=365.0)
-    """Days after which half of `recency` is lost."""
-    similar: float = key(number(at_least=0, at_most=1), default=0.55)
-    """The cosine from which a relationship matches a word of the question."""
-
-    @classmethod
-    def _find_conflict(cls, values: Mapping[str, Any]) -> str:
-        if values["recency"] + values["evidence"] < 1:
-            return ""
-        given = f"{values['recency']} + {values['evidence']}"
-        return f"recency and evidence together must be less than 1, not {given}; leave one out for its default 0.1"
-
-
-class BackgroundConfig(Settings):
-    """Settings of background workers; see `ingest.worker.WorkerSettings`."""
-
-    ADVICE = _KEY_ADVICE
-
-    workers: int = key(integer(1, 64), default=2)
-    """Number of worker threads, or of tasks of an event loop."""
-    batch: int = key(integer(1, 100), default=8)
-    """Maximum number of queued turns of one conversation processed together."""
-    tries: int = key(integer(1), default=8)
-    """Failed attempts, while other jobs succeed, before a job is marked as failed."""
-    backoff: float = key(number(above=0), default=1.0)
-    """Seconds before the second attempt; doubled each time."""
-    lease: float = key(number(above=0), default=30.0)
-    """Seconds after which another worker may take over a job."""
-    drain: float = key(number(at_least=0), default=10.0)
-    """Seconds that `close` waits for queued jobs; the rest run after the next start."""
-
-
-class LimitsConfig(Settings):
-    """Limits on one call and one scope; see `domain.policy.Limits`."""
-
-    ADVICE = _KEY_ADVICE
-
-    message_chars: int | None = key(optional(integer(1)), default=None)
-    """Maximum characters of one message."""
-    messages: int | None = key(optional(integer(1)), default=None)
-    """Maximum messages of one call."""
-    adds_per_minute: int | None = key(optional(integer(1)), default=None)
-    """Maximum calls for one scope in a minute."""
-
-
 def _read_prices(value: Any) -> dict[str, tuple[float, float]]:
     prices: dict[str, Any] = mapping("{'gpt-4o-mini': (0.15, 0.6)}")(value)
     read = number()
@@ -179,7 +115,7 @@ def _read_prices(value: Any) -> dict[str, tuple[float, float]]:
 class TelemetryConfig(Settings):
     """Settings of traces and metrics by OpenTelemetry; see docs/how-to/tracing.md."""
 
-    ADVICE = _KEY_ADVICE
+    ADVICE = KEY_ADVICE
 
     enabled: bool | None = key(optional(flag), default=None)
     """By default on as soon as the program configures an OpenTelemetry SDK. True requires the extra ``otel``."""
@@ -249,7 +185,7 @@ def _read_logging(value: Any) -> Any:
 class MemoryConfig(Settings):
     """The keys of a configuration. An unknown key raises an error that names it and the nearest known key."""
 
-    ADVICE = _KEY_ADVICE
+    ADVICE = KEY_ADVICE
 
     version: Literal["v1.0", "v1.1"] = key(one_of("v1.0", "v1.1"), default="v1.1")
     """Shape of results; ``v1.0`` returns mem0's old bare list, with a DeprecationWarning."""

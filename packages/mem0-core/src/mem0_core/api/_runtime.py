@@ -26,7 +26,6 @@ from mem0_core.api.factory import (
     build_graph_index,
     build_graph_options,
     build_vector_index,
-    build_worker_settings,
     check_graph_support,
     check_vector_store,
     choose_reranker,
@@ -40,7 +39,7 @@ from mem0_core.api.factory import (
 from mem0_core.config import MemoryConfig, resolve_config
 from mem0_core.domain.erasure import ERASURE
 from mem0_core.domain.missing_names import SuggestsMethods
-from mem0_core.domain.policy import Limits, Policy, RateLimiter
+from mem0_core.domain.policy import Policy, RateLimiter
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.records import Scope, SearchResult
 from mem0_core.domain.suggestions import describe_value
@@ -128,16 +127,15 @@ class MemoryRuntime(SuggestsMethods):
         self._has_interrupted_erasures = self._resume_rows()
         self._policy = policy
         self._recipe = resolve_recipe(self.config.recipe)
-        self._traverse_weights = self.config.traverse.to_dict()
-        self._limits = Limits(**self.config.limits.to_dict())
+        self._limits = self.config.limits
         self._rates = RateLimiter(self._limits)
         self._clock = StatementClock()
         self._telemetry = Telemetry(self.config.telemetry, self._store, self.config.database)
         self._background = self._build_workers()
 
     def _build_workers(self) -> BackgroundWorkers:
-        settings = build_worker_settings(self.config.background)
-        return BackgroundWorkers(self._store.jobs, self._do_jobs, settings, self._telemetry.trace_jobs)
+        settings, trace_jobs = self.config.background, self._telemetry.trace_jobs
+        return BackgroundWorkers(self._store.jobs, self._do_jobs, settings, trace_jobs)
 
     def _name_mem0_store(self, store: object) -> None:
         """Log how to copy a store of mem0, before the file in the default folder is first created."""
@@ -205,7 +203,6 @@ class MemoryRuntime(SuggestsMethods):
         adjacency, cache = self._adjacency or self._open_adjacency(), self._cache
         if cache is None and self.config.search_cache:
             cache = self._open_cache()
-        weights = self._traverse_weights
         ports = Ports(
             store=self._store,
             index=index,
@@ -215,7 +212,7 @@ class MemoryRuntime(SuggestsMethods):
             is_reranker_default=self._is_reranker_default,
             graph=graph,
             adjacency=adjacency,
-            traversal_weights=weights,
+            traversal_weights=self.config.traverse,
             cache=cache,
         )
         if self._has_interrupted_erasures:

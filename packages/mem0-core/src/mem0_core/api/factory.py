@@ -19,7 +19,6 @@ from mem0_core.catalog import (
 from mem0_core.components import build_component, check_keys, check_provider
 from mem0_core.config import (
     NO_GRAPH,
-    BackgroundConfig,
     ComponentConfig,
     GraphConfig,
     MemoryConfig,
@@ -28,7 +27,6 @@ from mem0_core.config import (
 from mem0_core.domain.recipes import DEFAULT_RERANKER
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import CapabilityError, ConfigError, Mem0Error, StoreError
-from mem0_core.ingest.worker import WorkerSettings
 from mem0_core.interfaces import (
     ChatModel,
     Embedder,
@@ -376,17 +374,6 @@ def build_graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIn
     wiring = dict(zip(_GRAPH_WIRING, (store.graph, store.graph.store_id()), strict=True))
     index: GraphIndex = build_component("graph_store", config, **wiring)
     return index
-
-
-def build_worker_settings(config: BackgroundConfig) -> WorkerSettings:
-    """Return the settings of the background workers."""
-    return WorkerSettings(
-        workers=config.workers,
-        batch=config.batch,
-        tries=config.tries,
-        backoff=config.backoff,
-        lease=config.lease,
-    )
 
 
 def build_graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mem0_core._system.boundary import call_hook
 from mem0_core._system.locks import SignalSafeLock
-from mem0_core._system.records import dataclass
+from mem0_core.domain.options import LimitsConfig
 from mem0_core.domain.records import Message, Scope, SkippedItem, is_valid_text
 from mem0_core.errors import InputError, LimitError
 
@@ -17,21 +17,6 @@ Policy = Callable[[str, Scope], str | None]
 """A function called with every message and memory before it is stored. Returns the text to store, or None to refuse."""
 
 POLICY_REFUSAL = "the policy refuses it"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on one call and one scope; None for no limit.
-
-    Attributes:
-        message_chars: maximum length of one message.
-        messages: maximum number of messages in one add.
-        adds_per_minute: maximum adds to one partition (the first id of a scope) by this process.
-    """
-
-    message_chars: int | None = None
-    messages: int | None = None
-    adds_per_minute: int | None = None
 
 
 def apply_policy(policy: Policy | None, text: str, scope: Scope) -> str | None:
@@ -66,7 +51,7 @@ def filter_messages(
     return tuple(kept), tuple(skipped)
 
 
-def check_sizes(limits: Limits, messages: Sequence[Message]) -> None:
+def check_sizes(limits: LimitsConfig, messages: Sequence[Message]) -> None:
     """Check the messages of one call against the limits.
 
     Raises:
@@ -85,7 +70,7 @@ class RateLimiter:
 
     _MAX_PARTITIONS = 10_000  # the partitions that were idle longest are dropped first
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: LimitsConfig) -> None:
         self._adds_per_minute = limits.adds_per_minute
         self._times: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
         self._lock = SignalSafeLock()

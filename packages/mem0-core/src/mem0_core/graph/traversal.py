@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mem0_core._system.records import dataclass
+from mem0_core.domain.options import TraverseConfig
 from mem0_core.domain.records import Relation
-from mem0_core.errors import ConfigError
 from mem0_core.graph.adjacency import Adjacency, IncidentEdges, microseconds
 from mem0_core.language.relation_affinity import (
     are_opposed,
@@ -39,38 +39,13 @@ if TYPE_CHECKING:
 _DAY_MICROSECONDS = 86_400_000_000
 _TYPE_FIT = 0.6  # weight of the type of a node, if the relation is not possessive
 _POSSESSIVE_TYPE_FIT = 0.9  # and if it is: "has" says nothing of the thing, so its type does
-_HUB_LOG_DEGREE = 8  # log2 of the degree at which half of `Weights.degree` is lost
+_HUB_LOG_DEGREE = 8  # log2 of the degree at which half of `TraverseConfig.degree` is lost
 _SPARE_FIT = 0.3  # fit of a step that no term asks for
 _MAX_STEPS_PER_NODE = 1_000
 _CHEAP_EXPANSIONS = 48  # nodes that are expanded with the cheap estimate
 _MAX_EXPANSIONS = 5_000
 _FEMALE, _MALE = 1, 2  # bits of the sexes that labels state
 _MAX_LABELS = 64  # labels that are embedded to match one term
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Shares of its score that a path can lose, to rank paths with labels that fit equally well.
-
-    Attributes:
-        recency: lost by an old relation; half of it after `half_life` days.
-        evidence: lost by a relation that was stated once; half of it by one stated twice.
-        degree: lost by a path through a hub; half of it at 256 relations.
-        similar: cosine from which a label matches a term by their vectors.
-    """
-
-    recency: float = 0.1
-    evidence: float = 0.1
-    degree: float = 0.1
-    half_life: float = 365.0
-    similar: float = 0.55
-
-    def __post_init__(self) -> None:
-        shares = (self.recency, self.evidence, self.degree)
-        if min(shares) < 0 or self.recency + self.evidence >= 1 or self.degree >= 1 or self.half_life <= 0:
-            raise ConfigError(
-                f"weights: shares must lie in [0, 1), as must recency + evidence, and half_life above 0: {self}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +194,14 @@ class Walk:
         *,
         now: int,
         as_of: str | None = None,
-        weights: Weights | None = None,
+        weights: TraverseConfig | None = None,
         families: Sequence[tuple[str, ...]] = (),
         masks: Sequence[NDArray[np.bool_]] = (),
     ) -> None:
         self.adjacency = adjacency
         self.terms = tuple(terms)
         self._families = tuple(families[: len(self.terms)]) or ((),) * len(self.terms)
-        self._weights = weights or Weights()
+        self._weights = weights or TraverseConfig()
         self._now = now if as_of is None else microseconds(as_of)
         self._valid = np.logical_or.reduce(masks) if masks else adjacency.valid_edges(as_of)
         self._sexes: NDArray[np.int8] | None = None

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol
 from weakref import WeakKeyDictionary
 
-from mem0_core._system.records import dataclass
+from mem0_core.domain.options import BackgroundConfig
 from mem0_core.errors import Mem0Error, ReplyError
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Job, JobQueue, Lease
@@ -25,7 +25,7 @@ from mem0_core.interfaces import Job, JobQueue, Lease
 if TYPE_CHECKING:
     import asyncio  # imported by the methods for an event loop, so that other programs start sooner
 
-__all__ = ["BackgroundWorkers", "JobSpan", "WorkerSettings"]
+__all__ = ["BackgroundWorkers", "JobSpan"]
 
 _log = logging.getLogger(__name__)
 
@@ -35,25 +35,6 @@ _LOOP_GRACE_SECONDS = 2.0  # a call that outlives its event loop has ended by th
 _MAX_BACKOFF_SECONDS = 300.0  # longest pause between two tries
 _MAX_REPLY_TRIES = 2  # a try has its own repair request; further ones cost much and seldom help
 _OUTAGE_TRIES_FACTOR = 4  # a job fails only after that many times the tries if no other job succeeded either
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
-    """Settings of the workers.
-
-    Attributes:
-        workers: number of threads or tasks.
-        batch: turns of one conversation that are processed together when they queue up.
-        tries: failures, while other jobs succeed, after which a job is marked as failed.
-        backoff: seconds before the second try; doubled for each further one.
-        lease: seconds after which another worker may take the job of a dead one.
-    """
-
-    workers: int = 2
-    batch: int = 8
-    tries: int = 8
-    backoff: float = 1.0
-    lease: float = 30.0
 
 
 class JobSpan(Protocol):
@@ -84,7 +65,7 @@ class BackgroundWorkers:
         self,
         queue: JobQueue,
         do_jobs: Callable[[list[Job], Lease], Flow[None]],
-        settings: WorkerSettings,
+        settings: BackgroundConfig,
         trace_jobs: Callable[[list[Job]], JobSpan | None] = lambda _: None,
     ) -> None:
         self._queue = queue

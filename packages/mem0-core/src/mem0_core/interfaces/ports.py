@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import clear_text_caches
+from mem0_core.domain.options import TraverseConfig
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +91,7 @@ class Ports:
         is_reranker_default: the reranker was not chosen by name, so it reads only a few hits, and short ones.
         adjacency: the graph in memory, kept between traversals; without it, each traversal loads its scope.
         cache: what searches keep in memory; without it, each search reads the store.
-        traversal_weights: overrides of `graph.traversal.Weights`.
+        traversal_weights: how paths through the graph are ranked.
     """
 
     store: MemoryStore
@@ -102,7 +102,7 @@ class Ports:
     is_reranker_default: bool = False
     graph: GraphMemory | None = None
     adjacency: AdjacencyCache | None = None
-    traversal_weights: Mapping[str, float] = field(default_factory=dict)
+    traversal_weights: TraverseConfig = field(default_factory=TraverseConfig)
     cache: SearchCache | None = None
 
     @property

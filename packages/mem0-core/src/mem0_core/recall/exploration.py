@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mem0_core._system.records import dataclass
+from mem0_core.domain.options import TraverseConfig
 from mem0_core.domain.records import Entity, MemoryItem, Relation, Scope, entity_key
 from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError, QueryError
@@ -20,7 +21,7 @@ from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
 from mem0_core.graph.known_names import restore_names
 from mem0_core.graph.lookup import search_neighborhoods, search_relations, self_name
 from mem0_core.graph.question_time import edge_masks
-from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
+from mem0_core.graph.traversal import Path, Step, Track, Walk, k_hop
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.name_similarity import EntityName, compare_names, is_part_of
@@ -56,7 +57,6 @@ def traverse(
     as_of: str | None = None,
     limit: int = 5,
     depth: int | None = None,
-    weights: Weights | None = None,
     active: ActiveScope | None = None,
     has_known_names: bool = False,
 ) -> Flow[list[Path]]:
@@ -86,7 +86,7 @@ def traverse(
     if not (question.steps or question.asks_identity):
         starts = dict.fromkeys(starts, _VAGUE_SCORE)
     count = max(limit, _MAX_NAMED_VALUES) if question.value else limit
-    walks = _Walks(adjacency, as_of, weights or Weights(**ports.traversal_weights))
+    walks = _Walks(adjacency, as_of, ports.traversal_weights)
     walk, tracks = yield from walks.search(question, starts, count, depth)
     for longer in expand_kinship(question) if question.path and depth is None else ():
         if tracks:
@@ -106,7 +106,7 @@ class _Walks:
 
     adjacency: Adjacency
     as_of: str | None
-    weights: Weights
+    weights: TraverseConfig
 
     def search(
         self, question: Question, starts: Mapping[int, float], limit: int, depth: int | None
