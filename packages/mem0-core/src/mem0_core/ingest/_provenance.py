@@ -14,7 +14,7 @@ from functools import cached_property
 
 from mem0_core.domain.records import Message
 from mem0_core.language.messages import SPEAKER_ROLES
-from mem0_core.language.terms import extract_terms, split_words
+from mem0_core.language.terms import split_words, term_set
 
 _MAX_SOURCES = 3  # messages that complete one another in a fact, such as a question, its answer and a correction
 _MIN_GAIN = 1.0  # a further message has to bring a word that no other one has, or two that two have
@@ -32,14 +32,16 @@ class SourceFinder:
 
     def __init__(self, messages: Sequence[Message], role: str) -> None:
         spoken = [index for index, message in enumerate(messages) if message.role in SPEAKER_ROLES]
+        self._messages, self._spoken = messages, tuple(spoken)
         self._indexes = tuple(sorted(spoken, key=lambda index: messages[index].role != role))
-        self._spoken = tuple(spoken)
-        self._texts = {index: f"{messages[index].name or ''} {messages[index].content}" for index in spoken}
         self._fallback = tuple(index for index in spoken if messages[index].role == role)[-1:] or self._spoken[-1:]
 
     @cached_property
     def _terms(self) -> dict[int, frozenset[str]]:
-        return {index: frozenset(extract_terms(text)) for index, text in self._texts.items()}
+        messages = self._messages
+        return {
+            index: term_set(messages[index].content) | term_set(messages[index].name or "") for index in self._spoken
+        }
 
     @cached_property
     def _frequency(self) -> Counter[str]:
@@ -54,10 +56,12 @@ class SourceFinder:
         if len(self._spoken) <= 1:
             return self._spoken
         claimed = {self._spoken[position] for position in named if 0 <= position < len(self._spoken)}
-        terms = frozenset(extract_terms(text))
+        terms, claimed_terms = term_set(text), self._join_terms(claimed)
+        if claimed and terms <= claimed_terms:  # no message can have a greater weight
+            return tuple(sorted(claimed))
         weights = {index: self._weigh(terms & self._terms[index]) for index in self._indexes}
         best = max(weights.values())
-        if claimed and self._weigh(terms & self._join_terms(claimed)) >= _MIN_CLAIMED_SHARE * best:
+        if claimed and self._weigh(terms & claimed_terms) >= _MIN_CLAIMED_SHARE * best:
             return tuple(sorted(claimed))
         if not best:
             return self._find_by_parts(text)
@@ -86,7 +90,8 @@ class SourceFinder:
     def _find_by_parts(self, text: str) -> tuple[int, ...]:
         """Return the message that shares most parts of words with a text; the last one of the role if none does."""
         parts = _word_parts(text)
-        shared = {index: len(parts & _word_parts(self._texts[index])) for index in self._indexes}
+        said = {index: f"{self._messages[index].name or ''} {self._messages[index].content}" for index in self._indexes}
+        shared = {index: len(parts & _word_parts(text)) for index, text in said.items()}
         best = max(shared, key=shared.__getitem__)
         return (best,) if shared[best] else self._fallback
 

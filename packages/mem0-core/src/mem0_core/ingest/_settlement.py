@@ -13,7 +13,7 @@ from dataclasses import replace
 from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Event, Operation, SkippedItem, same_fact_key
-from mem0_core.language.terms import extract_names, extract_terms, split_words
+from mem0_core.language.terms import extract_names, extract_terms, split_words, term_set
 
 _ADDITIONS_PER_FACT = 2  # a fact may be split
 _MIN_ADDITIONS = 10  # additions that any reply may make, if its facts are few
@@ -118,7 +118,7 @@ def _tells(text: str, fact: str) -> bool:
         return True
     terms = list(dict.fromkeys(extract_terms(fact)))
     later = terms[1:] or terms
-    told = sum(term in _terms(text) for term in later)
+    told = sum(term in term_set(text) for term in later)
     return bool(told) and told >= _MIN_TOLD_SHARE * len(later) and _names(fact) <= set(split_words(text))
 
 
@@ -136,8 +136,8 @@ def _restates(text: str, fact: str) -> bool:
     """Return True if a text has all the terms of a fact."""
     if same_fact_key(text) == same_fact_key(fact):
         return True
-    terms = _terms(fact)
-    return bool(terms) and terms <= _terms(text) and _is_negated(text) == _is_negated(fact)
+    terms = term_set(fact)
+    return bool(terms) and terms <= term_set(text) and _is_negated(text) == _is_negated(fact)
 
 
 def _holds(memory: str, fact: str) -> bool:
@@ -151,15 +151,10 @@ def _contradicts(memory: str, fact: str) -> bool:
     "Dislikes cheese pizza" ends with the deletion of "Loves cheese pizza". "Moved from Rome to Milan" does not end with
     that of "Moved to Rome", and "Likes tea" does not end with that of "Likes tea".
     """
-    terms = _terms(fact)
-    if not terms or _restates(memory, fact) or len(terms & _terms(memory)) < _MIN_DELETED_SHARE * len(terms):
+    terms = term_set(fact)
+    if not terms or _restates(memory, fact) or len(terms & term_set(memory)) < _MIN_DELETED_SHARE * len(terms):
         return False
     return _names(fact).union(_NUMBER.findall(fact)) <= set(split_words(memory))
-
-
-@text_cache(4096)  # each fact meets each operation
-def _terms(text: str) -> frozenset[str]:
-    return frozenset(extract_terms(text))
 
 
 @text_cache(4096)

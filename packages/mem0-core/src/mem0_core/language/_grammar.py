@@ -16,6 +16,9 @@ _MEANING = (
 )
 _SLOT = re.compile(r"[A-Z]+$")
 _COPULA = "be"
+INDIRECT = frozenset({"the", "a", "an", "one"})
+"""First words of "the guy I'm seeing", "a friend of mine"."""
+_NOTABLE = frozenset({"once", "it", "where", ",", "who"})
 
 
 class Meaning(NamedTuple):
@@ -158,6 +161,12 @@ class Grammar:
             speaker_heads=frozenset(head for head, each in heads.items() if any(one.group == "me" for one, _ in each)),
             nouns=_index_nouns(patterns),
         )
+
+    @cached_property
+    def notable(self) -> frozenset[str]:
+        """Words at which a sentence is read on, even if no clause can begin there."""
+        lists = ("unreal", "own", "owns_third", "leads", "links", "clause_starts", "first", "third")
+        return INDIRECT.union(*(self.words[name] for name in lists), self.kin, self.clauses.speaker_heads, _NOTABLE)
 
     def endings(self, name: str) -> tuple[str, ...]:
         """Return a list of word endings."""

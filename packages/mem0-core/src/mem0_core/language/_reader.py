@@ -7,12 +7,12 @@ of a bounded number of attempts of bounded length, so the time taken is linear i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from mem0_core.domain.bounds import MAX_STATEMENTS
 from mem0_core.domain.records import DateRange
-from mem0_core.language._grammar import Element, Grammar, Kin, Meaning, Pattern
+from mem0_core.language._grammar import INDIRECT, Element, Grammar, Kin, Meaning, Pattern
 from mem0_core.language._slots import Found, SlotReader, Value
 from mem0_core.language._tokens import MAX_NAME_WORDS, TokenizedText
 from mem0_core.language.families import load_families
@@ -62,7 +62,6 @@ _SHARED = frozenset({"lives_in"})  # families of which "Kate and I" says the sam
 _WHERE_AUXILIARIES = frozenset({"was", "were", "is", "are", "am", "'s", "both", "still", "now", "have", "has", "been"})
 _GAP_LEADS = frozenset({",", "and", "while", "but", ";"})
 _TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
-_INDIRECT = frozenset({"the", "a", "an", "one"})  # of "the guy I'm seeing", "a friend of mine"
 _CESSATION = frozenset({"anymore", "longer", "more"})
 _BEFORE = frozenset({"before", "previously", "formerly", "beforehand"})
 _CLAUSE_END = frozenset({"$"})  # element of a pattern that ends with its clause
@@ -230,7 +229,7 @@ class StatementReader:
         self._starts = frozenset(text.starts)
         self._housemates: dict[str, str] = {}  # person -> their new housemate
         self._mentioned: dict[int, _Mention | None] = {}
-        self._is_fact = self._has_no_speaker()
+        self._is_fact, self._has_it = self._has_no_speaker(), "it" in text.lows
         self._has_opener = False
         self._carried: _Subject | None = None  # subject of the sentence before
         self._labels_stop = -1  # index after the last label of a relative
@@ -289,12 +288,15 @@ class StatementReader:
         self._carried = self._subject or self._carried
         self._subject, self._has_opener = None, False
         index, can_begin, is_first = start, True, True
+        notable, is_name = self._grammar.notable, self._text.is_name
         while index < end and len(self.statements) < MAX_STATEMENTS:
             low = self._lows[index]
-            if low == "once" and self._text.low(index + 1) in self._words["first"] | self._words["third"]:
-                forms = self._clauses.heads.get(self._text.low(index + 2), ())
-                if any(form in {"base", "s"} for _, form in forms):
-                    return  # "once I get a car"
+            if not can_begin and low not in notable and not is_name(index):
+                is_first = is_first and not low[:1].isalnum()
+                index += 1
+                continue
+            if low == "once" and self._begins_condition(index):
+                return
             if low in self._words["unreal"] and self._text.low(index + 1) not in {"of", "about"}:
                 if low not in _FINDS or self._text.low(index - 1) not in self._words["medics"]:
                     return
@@ -329,6 +331,12 @@ class StatementReader:
             can_begin = is_lead or low in self._words["links"] or low in self._words["clause_starts"]
             index += 1
 
+    def _begins_condition(self, at: int) -> bool:
+        """Return True for a condition that is still to come: ``once I get a car``."""
+        if self._text.low(at + 1) not in self._words["first"] | self._words["third"]:
+            return False
+        return any(form in {"base", "s"} for _, form in self._clauses.heads.get(self._text.low(at + 2), ()))
+
     def _mention_within(self, at: int, stop: int, end: int) -> None:
         """Read the named relatives of a clause that was read as a whole: "moved in with my brother Tariq in Dubai"."""
         for index in range(at, stop):
@@ -340,9 +348,7 @@ class StatementReader:
         low = self._lows[at]
         if not low[:1].isalpha() and low != "'s":
             return at
-        readers = [self._name_for_unnamed, self._choice, self._successor, self._role]
-        readers += [self._fragment] if is_first else []
-        for reader in (*readers, self._labeled_relative, self._noun_clause, self._identified):
+        for reader in self._clause_readers(low, is_first):
             if (stop := reader(at, end)) > at:
                 return stop
         if low in self._words["openers"]:
@@ -373,6 +379,23 @@ class StatementReader:
         if stop > inner:
             return stop
         return max(inner, subject.stop)
+
+    def _clause_readers(self, low: str, is_first: bool) -> Iterator[Callable[[int, int], int]]:
+        """Yield the readers that may read a clause that begins with a word, in their order."""
+        if self._unnamed:
+            yield self._name_for_unnamed
+        if self._has_it:
+            yield self._choice
+            yield self._successor
+        if self._is_fact:
+            yield self._role
+        if is_first:
+            yield self._fragment
+        if low in self._grammar.kin:
+            yield self._labeled_relative
+        yield self._noun_clause
+        if low in self._words["third"] or low in {"that", "this"}:
+            yield self._identified
 
     def _role(self, at: int, end: int) -> int:
         """Read ``Boss is Ann``, ``Team lead at Galp is Petra``, in a text about the user."""
@@ -850,7 +873,7 @@ class StatementReader:
             or low in words["owns_third"]
             or low in self._grammar.kin
             or self._text.is_name(at)
-            or low in _INDIRECT
+            or low in INDIRECT
         )
 
     def _read_mention(self, at: int, end: int) -> _Mention | None:
@@ -1355,7 +1378,7 @@ class StatementReader:
         """Read ``my boss`` of ``Karen is my boss``, ``my favorite food`` of ``Lasagna is my favorite food``."""
         low = self._lows[at]
         if subject.person == "first" or not (
-            low in self._words["own"] or low in self._words["owns_third"] or low in _INDIRECT or self._text.is_name(at)
+            low in self._words["own"] or low in self._words["owns_third"] or low in INDIRECT or self._text.is_name(at)
         ):
             return at
         names = [name for name in subject.names if name and not name.startswith("my ")]

@@ -29,9 +29,11 @@ __all__ = [
     "get_analyzer_version",
     "is_stop_word",
     "split_words",
+    "term_set",
 ]
 
 _ANALYZER_VERSION = 2  # to be raised by every change of this module that changes the terms of a text
+_MAX_CACHED_CHARS = 4_000  # of a text
 _MAX_TERM_CHARS = 40  # longer words are links, keys or noise, which differ in their first characters
 
 # Some scripts write vowels as separate marks, which belong to the word: Indic ones, Thai, Lao, Khmer, Myanmar.
@@ -100,6 +102,12 @@ def analyze_text(text: str, speaker: str | None = None, role: str | None = None)
 def extract_terms(text: str) -> list[str]:
     """Return the terms of a query, in the order of the text."""
     return [term for word in split_words(text) for term in _word_terms(word)]
+
+
+@text_cache(1024, max_chars=_MAX_CACHED_CHARS)  # a fact meets each message, each operation and each shown memory
+def term_set(text: str) -> frozenset[str]:
+    """Return the distinct terms of a text."""
+    return frozenset(extract_terms(text))
 
 
 def split_words(text: str) -> list[str]:
