@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from mem0_core import AsyncMemory, Memory, Scope
 from mem0_core._system.boundary import convert_errors_of
 from mem0_core.api.options import check_constructor, unwrap_memory
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.flow import Flow, arun, do, run
 from mem0_langchain.convert import to_mem0_messages
 from mem0_langchain.runs import to_ids
@@ -109,7 +109,7 @@ def stamp_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
 
 
 def _stamp(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    now = datetime.now(UTC).isoformat()
+    now = utc_now()
     return [{**message, "timestamp": now} for message in messages]
 
 

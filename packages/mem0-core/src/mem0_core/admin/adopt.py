@@ -307,7 +307,7 @@ def _commit_memory(ports: Ports, item: MemoryItem, vector: Any, sources: Sequenc
         [change],
         scope=item.scope,
         messages=messages,
-        at=item.updated_at or item.created_at,
+        at=item.said_at,
         embedding_space=embedding_space_of(ports, [change], relations),
         relations=relations,
         on_conflict=ports.on_conflict,

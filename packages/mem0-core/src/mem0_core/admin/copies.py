@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from mem0_core.domain.records import new_id
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.errors import CapabilityError, StoreError
 from mem0_core.interfaces.maintenance import StoreMaintenance
 
@@ -17,7 +17,7 @@ COPIES = ("backup", "export", "drawing")
 def register_copy(maintenance: StoreMaintenance, kind: str, path: Path) -> str:
     """Record a copy of data before it is written, so that erasures can name it; return its identity."""
     identity = new_id()
-    entry = {"path": str(path.absolute()), "at": datetime.now(UTC).isoformat()}
+    entry = {"path": str(path.absolute()), "at": utc_now()}
     with suppress(StoreError, CapabilityError):  # a store that is read-only or frozen can be copied too
         maintenance.register(kind, identity, entry)
     return identity

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,6 +32,7 @@ from mem0_core.domain.erasure import (
 from mem0_core.domain.records import LaggingProjection, Scope, new_id
 from mem0_core.domain.spaces import find_space_name, member_source, space_scope
 from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.errors import CapabilityError, InputError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.relations import sync_projections
@@ -151,7 +151,7 @@ def resume_rows(store: MemoryStore) -> bool:
 
 def _erase_rows(store: MemoryStore, scope: Scope) -> None:
     """Erase the rows of a scope; of a user also the memberships, and what they wrote to spaces."""
-    store.erase_scope(scope, at=_now(), purge=True)
+    store.erase_scope(scope, at=utc_now(), purge=True)
     if scope.user_id is None or len(scope.ids) > 1 or find_space_name(scope) is not None:
         return
     try:
@@ -159,9 +159,9 @@ def _erase_rows(store: MemoryStore, scope: Scope) -> None:
     except CapabilityError:  # a store without spaces
         return
     if forgotten.has_messages:
-        store.retract(member_source(scope.user_id), None, at=_now(), purge=True)
+        store.retract(member_source(scope.user_id), None, at=utc_now(), purge=True)
     for space in forgotten.empty_spaces:
-        store.erase_scope(space_scope(space), at=_now(), purge=True)
+        store.erase_scope(space_scope(space), at=utc_now(), purge=True)
 
 
 def _load_erasures(maintenance: StoreMaintenance) -> list[_Erasure]:
@@ -178,7 +178,7 @@ def _begin(maintenance: StoreMaintenance, scope: Scope, reason: str) -> _Erasure
     if fingerprints.find(reason.encode(errors="surrogatepass")):
         raise InputError("reason quotes the data to be erased; name a request or a rule instead")
     erased = {table: count for table, count in counts.items() if count}
-    erasure = _Erasure(new_id(), scope, reason, _now(), 0, erased, builder.unsearchable, fingerprints)
+    erasure = _Erasure(new_id(), scope, reason, utc_now(), 0, erased, builder.unsearchable, fingerprints)
     maintenance.register(ERASURE, erasure.id, erasure.to_record())
     return erasure
 
@@ -209,7 +209,7 @@ def _close(store: MemoryStore, erasure: _Erasure, findings: _Findings, servers: 
         subject={axis.value: subject_digest(axis.value, value, key) for axis, value in erasure.scope.ids.items()},
         reason=erasure.reason,
         started_at=erasure.started_at,
-        finished_at=_now(),
+        finished_at=utc_now(),
         attempts=erasure.attempts + 1,
         erased=erasure.erased,
         fingerprints=len(erasure.fingerprints),
@@ -365,7 +365,3 @@ def _check_reason(reason: object) -> None:
         )
     if len(reason) > _MAX_REASON_CHARS:
         raise InputError(f"reason has {len(reason)} characters; at most {_MAX_REASON_CHARS} are accepted")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()

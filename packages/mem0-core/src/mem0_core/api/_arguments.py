@@ -74,10 +74,6 @@ def validate_id(memory_id: object) -> str:
     return memory_id
 
 
-def utc_now() -> str:
-    return datetime.now(UTC).isoformat()
-
-
 def resolve_timestamp(timestamp: object, messages: Sequence[Message]) -> str | None:
     """Return the time of an add: the argument, else the time of its last message; None for now."""
     if timestamp is not None:
@@ -149,7 +145,3 @@ def write_atomically(file: Path, text: str) -> None:
             unfinished.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(describe_unwritable(file, error)) from error
-
-
-def utc_today() -> str:
-    return datetime.now(UTC).date().isoformat()

@@ -16,7 +16,6 @@ from mem0_core.api._arguments import (
     resolve_expiration_date,
     resolve_timestamp,
     scope_or_all,
-    utc_today,
     validate_count,
 )
 from mem0_core.api._results import UsageCounter, added_dict, job_dict, relation_changes_dict
@@ -33,6 +32,7 @@ from mem0_core.domain.records import (
     is_valid_text,
 )
 from mem0_core.domain.suggestions import check_flag, suggest
+from mem0_core.domain.timestamps import utc_today
 from mem0_core.domain.trust import Origin, name_origin, parse_origin
 from mem0_core.errors import ConfigError, InputError, Mem0Error, NotFoundError
 from mem0_core.flow import Flow, do, observe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mem0_core.api._arguments import raise_policy_refusal, utc_now, utc_today
+from mem0_core.api._arguments import raise_policy_refusal
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.filters import Filter, unexpired
 from mem0_core.domain.policy import apply_policy, check_sizes
@@ -19,6 +19,7 @@ from mem0_core.domain.records import (
     content_hash,
     new_id,
 )
+from mem0_core.domain.timestamps import utc_now, utc_today
 from mem0_core.flow import Flow, do
 
 

@@ -12,7 +12,6 @@ from mem0_core.api._arguments import (
     ScopeIds,
     filename_timestamp,
     scope_or_all,
-    utc_now,
     validate_id,
     validate_limit,
     validate_threshold,
@@ -22,7 +21,7 @@ from mem0_core.api._html import show_path, show_paths, show_query
 from mem0_core.api._results import merge_dict, merge_result, path_dict, query_dict, relation_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.records import MergeDict, MergeResult, PathDict, QueryResult, RelationDict, Scope
-from mem0_core.domain.timestamps import parse_timestamp
+from mem0_core.domain.timestamps import parse_timestamp, utc_now
 from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do
 

@@ -14,7 +14,6 @@ from mem0_core.api._arguments import (
     extract_query_text,
     parse_scope_and_filter,
     scope_or_all,
-    utc_today,
     validate_count,
     validate_id,
     validate_limit,
@@ -37,7 +36,7 @@ from mem0_core.domain.records import (
     Scope,
     SearchResult,
 )
-from mem0_core.domain.timestamps import parse_date, parse_timestamp
+from mem0_core.domain.timestamps import parse_date, parse_timestamp, utc_today
 from mem0_core.domain.trust import TrustClass, at_least, parse_trust
 from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do

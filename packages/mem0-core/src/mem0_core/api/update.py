@@ -12,8 +12,6 @@ from mem0_core.api._arguments import (
     parse_scope_and_filter,
     raise_policy_refusal,
     scope_or_all,
-    utc_now,
-    utc_today,
     validate_id,
     validate_limit,
     validate_threshold,
@@ -23,6 +21,7 @@ from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.policy import apply_policy
 from mem0_core.domain.records import ByQueryResult, FeedbackDict, MemoryDict, RetractResult, Scope
 from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.timestamps import utc_now, utc_today
 from mem0_core.domain.trust import parse_source
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do

@@ -280,6 +280,16 @@ class MemoryItem:
     useless: int = 0
     row: int | None = field(default=None, compare=False)
 
+    @property
+    def said_at(self) -> str:
+        """Time from which the memory has its text."""
+        return self.updated_at or self.created_at
+
+    @property
+    def is_said(self) -> bool:
+        """True if a person or a named speaker said it, and not an assistant without a name."""
+        return self.role != "assistant" or self.actor_id is not None
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:

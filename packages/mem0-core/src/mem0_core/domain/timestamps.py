@@ -12,6 +12,16 @@ _YEARS = range(1800, 2200)
 _TIME_FORMS = "pass ISO 8601 text such as '2026-01-31T09:30:00+00:00', a datetime, or Unix seconds"
 
 
+def utc_now() -> str:
+    """Return the present time in the stored form."""
+    return datetime.now(UTC).isoformat()
+
+
+def utc_today() -> str:
+    """Return the present day, by UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
 def parse_timestamp(value: object, label: str = "timestamp") -> str:
     """Return a time as ISO 8601 in UTC, so that texts compare like times.
 

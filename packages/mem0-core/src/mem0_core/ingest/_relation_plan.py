@@ -213,7 +213,7 @@ class _MemoryText:
 
     def __init__(self, item: MemoryItem) -> None:
         self._item = item
-        self._date = date.fromisoformat((item.updated_at or item.created_at)[:10])
+        self._date = date.fromisoformat(item.said_at[:10])
         self._words = MentionIndex([item.text])
         self._clauses = split_clauses(item.text)
         self._clause_words = MentionIndex(self._clauses)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import field
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -18,6 +17,7 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.policy import POLICY_REFUSAL, apply_policy
 from mem0_core.domain.records import Event, LaggingProjection, Message, SkippedItem, Trust
 from mem0_core.domain.suggestions import describe_value
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.domain.trust import name_origin
 from mem0_core.errors import InputError, LimitError
 from mem0_core.flow import Flow, do
@@ -208,7 +208,7 @@ def import_messages(
         progress.skipped += [skipped for entry in entries for skipped in entry.skipped]
         checkpoint = None if key is None else (key, progress.processed)
         messages = stored_messages([entry.message for entry in entries if entry.message is not None])
-        chunk = dataclasses.replace(request, messages=messages, at=datetime.now(UTC).isoformat())
+        chunk = dataclasses.replace(request, messages=messages, at=utc_now())
         has_jobs = yield from (_enqueue_chunk if enqueue else _ingest_chunk)(ports, chunk, checkpoint, progress)
         if has_jobs:
             yield from do(wake_workers)

@@ -165,7 +165,7 @@ def extract_memory_relations(ports: Ports, item: MemoryItem) -> Flow[tuple[Relat
     """
     if ports.graph is None:
         return ()
-    at = item.updated_at or item.created_at
+    at = item.said_at
     message = Message(item.role or "user", item.text, name=item.actor_id, timestamp=at)
     changes, _ = yield from extract_relations(ports, ports.graph, RelationInput(item.scope, stored_messages([message])))
     return tuple(

@@ -14,14 +14,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import uuid4
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Axis
-from mem0_core.domain.timestamps import parse_timestamp
+from mem0_core.domain.timestamps import parse_timestamp, utc_now
 from mem0_core.errors import InputError
 
 PortableFormat = Literal["pam", "mif"]
@@ -124,10 +123,6 @@ def _keep(metadata: Mapping[str, Any], key: str, foreign: Mapping[str, Any]) -> 
     return {**metadata, **({key: kept} if kept else {})}
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
-
-
 # --- PAM ---------------------------------------------------------------------------------------------------------
 
 
@@ -142,7 +137,7 @@ def _build_pam(memories: Sequence[Mapping[str, Any]], version: str) -> dict[str,
         "spec_uri": _PAM_SPEC,
         "export_id": str(uuid4()),
         "exported_by": f"{_SYSTEM}/{version}",
-        "export_date": _now(),
+        "export_date": utc_now(),
         "owner": {"id": next(iter(owners), "nobody")},
         "memories": built,
         "relations": [],
@@ -291,7 +286,7 @@ def _build_mif(
         "generator": {"name": _SYSTEM, "version": version},
         "export_meta": {
             "id": str(uuid4()),
-            "created_at": _now(),
+            "created_at": utc_now(),
             **({"user_id": users.pop()} if len(users) == 1 else {}),
         },
         "memories": [_build_mif_memory(one) for one in memories],

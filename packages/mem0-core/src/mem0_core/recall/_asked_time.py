@@ -87,7 +87,7 @@ def demote_out_of_time(hits: Sequence[Hit], search: Search) -> list[Hit]:
 
 def said_at(hit: Hit) -> str:
     """Return the time at which a memory got its text, ISO 8601."""
-    return hit.item.updated_at or hit.item.created_at
+    return hit.item.said_at
 
 
 def _demote_by_event(hits: Sequence[Hit], question: Question) -> list[Hit]:
@@ -143,9 +143,7 @@ def _find_last_day(spans: Sequence[TimeSpan]) -> date | None:
 
 
 def _is_similar(hit: Hit, nearest: float, end: str) -> bool:
-    return (
-        hit.score >= nearest and (hit.item.role != "assistant" or hit.item.actor_id is not None) and said_at(hit) <= end
-    )
+    return hit.score >= nearest and hit.item.is_said and said_at(hit) <= end
 
 
 def _count_days(span: TimeSpan) -> int:

@@ -175,7 +175,7 @@ def _find_proof(
     It was said before the relation ended ("gave up rugby" ends it), names the value, or has most words of the relation.
     """
     found = (items[memory] for memory in relation.memories if memory in items)
-    supporting = [SlotMemory(item, _said_at(item), ()) for item in found]  # the relation is their statement
+    supporting = [SlotMemory(item, item.said_at, ()) for item in found]  # the relation is their statement
     earlier = [memory for memory in past if memory.item.id in relation.memories]
     named = [memory for memory in past if mentions_name(memory.item.text, value)]
     words = frozenset(extract_terms(f"{relation.triplet.relationship} {value}"))
@@ -206,16 +206,10 @@ def read_kept_memory(active: ActiveScope, item: MemoryItem) -> SlotMemory:
 def to_slot_memory(
     item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False, packed: str = ""
 ) -> SlotMemory:
-    said_at = _said_at(item)
     said: tuple[Statement, ...] = ()
-    is_person = item.role != "assistant" or item.actor_id is not None
-    if is_person and len(item.text) <= MAX_SLOT_TEXT_CHARS:
-        said = read_statements(item.text, said_on=date.fromisoformat(said_at[:10]), packed=packed)
-    return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
-
-
-def _said_at(item: MemoryItem) -> str:
-    return item.updated_at or item.created_at
+    if item.is_said and len(item.text) <= MAX_SLOT_TEXT_CHARS:
+        said = read_statements(item.text, said_on=date.fromisoformat(item.said_at[:10]), packed=packed)
+    return SlotMemory(item, item.said_at, said, replaced_at, is_unprocessed)
 
 
 def fold(name: str) -> str:

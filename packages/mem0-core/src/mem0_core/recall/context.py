@@ -156,7 +156,7 @@ def _speaker_key(item: MemoryItem) -> tuple[str | None, ...]:
 def _recency_key(hit: Hit) -> tuple[str, int]:
     """Return a sort key by age; memories that are not in the store yet are the newest."""
     item = hit.item
-    return item.updated_at or item.created_at, sys.maxsize if item.row is None else item.row
+    return item.said_at, sys.maxsize if item.row is None else item.row
 
 
 def _load_vectors(

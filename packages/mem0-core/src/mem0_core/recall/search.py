@@ -192,7 +192,7 @@ def _apply_age(hit: Hit, search: Search) -> Hit:
     half_life = search.request.half_life
     if half_life is None or hit.item.pinned:
         return hit
-    changed_at = datetime.fromisoformat(hit.item.updated_at or hit.item.created_at)
+    changed_at = datetime.fromisoformat(hit.item.said_at)
     days = max(0.0, (search.now - changed_at).total_seconds() / 86_400)
     return replace(hit, score=hit.score * 0.5 ** (days / half_life))
 

@@ -19,7 +19,6 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
-from datetime import UTC, datetime
 from email.message import Message
 from typing import IO
 from urllib.parse import urlsplit
@@ -29,6 +28,7 @@ from pydantic_core import to_json
 from mem0_core._system.records import dataclass
 from mem0_core.domain.feed import ChangesDict
 from mem0_core.domain.records import is_valid_text
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.errors import ConfigError, Mem0Error
 from mem0_core.memory import Memory
 
@@ -143,7 +143,7 @@ class _Delivery:
             _log.warning("a webhook did not acknowledge (status %d); sent again in %.0f seconds", status, pause)
             return pause
         self.failures = 0
-        value = {"cursor": page["cursor"], "at": datetime.now(UTC).isoformat()}
+        value = {"cursor": page["cursor"], "at": utc_now()}
         registry.register(_KIND, self.webhook.id, value)
         return 0.0 if len(page["results"]) == PAGE_CHANGES else POLL_SECONDS
 

@@ -13,9 +13,9 @@ from dataclasses import field
 from typing import Any
 
 from mem0_core._system.records import dataclass
-from mem0_core.api._arguments import utc_today
 from mem0_core.domain.filters import Condition, Filter, Group, parse_filters, unexpired
 from mem0_core.domain.records import Axis, MemoryItem, Trust, new_id
+from mem0_core.domain.timestamps import utc_today
 from mem0_core.errors import InputError, ScopeError, StoreError
 from mem0_core.flow import Flow, async_method, do, sync_method
 from mem0_core.language.messages import check_metadata

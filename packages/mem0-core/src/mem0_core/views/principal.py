@@ -13,8 +13,6 @@ from mem0_core.api._arguments import (
     extract_message_texts,
     extract_query_text,
     resolve_timestamp,
-    utc_now,
-    utc_today,
     validate_count,
     validate_id,
 )
@@ -55,7 +53,7 @@ from mem0_core.domain.spaces import (
     space_scope,
 )
 from mem0_core.domain.suggestions import check_flag
-from mem0_core.domain.timestamps import parse_timestamp
+from mem0_core.domain.timestamps import parse_timestamp, utc_now, utc_today
 from mem0_core.domain.trust import Origin, TrustClass, parse_trust
 from mem0_core.errors import AccessError, CapabilityError, InputError, NotFoundError, ScopeError
 from mem0_core.flow import Flow, client_method, do, sync_method

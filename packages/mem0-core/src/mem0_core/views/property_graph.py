@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from mem0_core.api._arguments import utc_now, utc_today
 from mem0_core.domain.records import entity_key, same_fact_key
+from mem0_core.domain.timestamps import utc_now, utc_today
 from mem0_core.errors import InputError, StoreError
 from mem0_core.flow import Flow, async_method, do, sync_method
 from mem0_core.graph.lookup import search_neighborhoods, self_name

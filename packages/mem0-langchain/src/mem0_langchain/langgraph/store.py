@@ -28,7 +28,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from math import inf, nan
 from numbers import Real
@@ -56,6 +56,7 @@ from mem0_core.api.options import check_constructor, unwrap_memory
 from mem0_core.domain.erasure import ErasureReceipt
 from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
 from mem0_core.domain.suggestions import check_inherited, describe_value
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.recall.embedding import placeholder_vector
 from mem0_langchain.convert import extract_memories
@@ -213,7 +214,7 @@ class Mem0Store(BaseStore):
         entries = [self._namespaces.cached_entry(namespace) for namespace in namespaces]
         named = [entry.id for entry in entries if entry is not None]
         if named:
-            yield from do(self._primary_store.erase, named, at=datetime.now(UTC).isoformat(), purge=True)
+            yield from do(self._primary_store.erase, named, at=utc_now(), purge=True)
         return receipts
 
     def _run_batch(self, ops: list[Op]) -> Flow[list[Result]]:
@@ -385,7 +386,7 @@ class Mem0Store(BaseStore):
             for attempt in range(_MAX_WRITE_ATTEMPTS):
                 if attempt:
                     self._namespaces.refresh()
-                now = datetime.now(UTC).isoformat()
+                now = utc_now()
                 changes = [
                     self._namespace_change(namespace, now) for namespace in {item.namespace for item, _ in items}
                 ]
@@ -474,7 +475,7 @@ class Mem0Store(BaseStore):
                 after = dataclasses.replace(item, metadata={**item.metadata, "expires": now + ttl * 60})
                 changes.append(MemoryChange(Event.UPDATE, after, before=item.text))
         if changes:  # a concurrent writer of an item refreshes it as well
-            self._primary_store.commit(changes, scope=self._namespaces.scope, at=datetime.now(UTC).isoformat())
+            self._primary_store.commit(changes, scope=self._namespaces.scope, at=utc_now())
 
     def sweep_ttl(self) -> int:
         """Delete expired items and return their number."""

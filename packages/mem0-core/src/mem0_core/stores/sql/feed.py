@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from mem0_core.domain.feed import ChangeEvent, Reason, ScopeEvent, SpaceEvent
 from mem0_core.domain.records import Scope
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
 from mem0_core.stores.sql.engine.steps import (
     StepMethods,
@@ -96,7 +96,7 @@ def latest_time_sql(dialect: Dialect, scope: Scope) -> Condition:
 def insert_space_event(dialect: Dialect, scope: Scope, event: SpaceEvent, write_id: str, actor: str) -> Steps[None]:
     """Insert an event of a space's pending write. Call it within a write transaction that holds the space."""
     [seq] = yield from dialect.reserve_seqs(1)
-    now = datetime.now(UTC).isoformat()
+    now = utc_now()
     sql, latest = event_sql(dialect, scope)
     values = (*dialect.part_values(scope), seq, event, write_id, *scope_ids(scope), actor, None, None, "approval", now)
     yield from execute(sql, (*values, *latest))
@@ -107,5 +107,5 @@ def insert_scope_event(dialect: Dialect, event: ScopeEvent, why: Reason) -> Step
     yield from dialect.set_scope(None)
     [seq] = yield from dialect.reserve_seqs(1)
     part = ("",) if dialect.part else ()
-    values = (*part, seq, event, *[None] * 7, why, datetime.now(UTC).isoformat())
+    values = (*part, seq, event, *[None] * 7, why, utc_now())
     yield from execute(insert_sql("events", f"{dialect.part}{_COLUMNS}"), values)

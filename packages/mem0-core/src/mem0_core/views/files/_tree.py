@@ -163,7 +163,7 @@ class FileTree:
 
 
 def _to_file(path: str, item: MemoryItem) -> MemoryFile:
-    return MemoryFile(path, file_content(item), item.id, item.created_at, item.updated_at or item.created_at)
+    return MemoryFile(path, file_content(item), item.id, item.created_at, item.said_at)
 
 
 def _own_path(item: MemoryItem) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence, Set
-from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from mem0_core._system.records import dataclass
@@ -22,6 +21,7 @@ from mem0_core.domain.records import (
     Trust,
     same_fact_key,
 )
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.errors import InputError, StoreError
 from mem0_core.stores.sql.engine.dialect import Dialect
 from mem0_core.stores.sql.engine.steps import (
@@ -155,7 +155,7 @@ class ChangeWriter:
         duplicate = yield from self._find_duplicate(item)
         if duplicate is not None and duplicate[0] != row:
             return False
-        since = item.updated_at or item.created_at
+        since = item.said_at
         is_new_text = item.text != change.before
         if is_new_text:
             yield from self._insert_past(row, item, since)
@@ -353,7 +353,7 @@ def insert_event(dialect: Dialect, item: MemoryItem, event: EventKind, seq: int,
 
 def event_values(item: MemoryItem, event: EventKind, seq: int, cause: Cause) -> tuple[Any, ...]:
     """Return the values of `schema.EVENT_COLUMNS`. The time is that of the clock, not that of the conversation."""
-    at = datetime.now(UTC).isoformat()
+    at = utc_now()
     ids = scope_ids(item.scope)
     return seq, str(event), item.id, *ids, item.actor_id, item.role, cause.source, cause.why, at
 

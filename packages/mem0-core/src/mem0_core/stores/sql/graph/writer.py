@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Event, Relation, RelationChange, Scope, Triplet, drops_mention, entity_key
+from mem0_core.domain.timestamps import utc_now
 from mem0_core.interfaces import OnConflict
 from mem0_core.language.families import family_of_label
 from mem0_core.stores.sql.engine.dialect import Dialect
@@ -488,7 +488,7 @@ class GraphWriter:
             return set()
         if self.on_conflict == "delete":
             return (yield from erase_edges(self.dialect, list(times)))
-        now, seqs = datetime.now(UTC).isoformat(), (yield from self.dialect.reserve_seqs(len(times)))
+        now, seqs = utc_now(), (yield from self.dialect.reserve_seqs(len(times)))
         sql = (
             f"UPDATE edges SET valid_to = {self.dialect.greatest}(valid_from, ?), invalidated_at = ?, changed = ?"
             f" WHERE row = ? AND valid_to IS NULL RETURNING {self.dialect.part}row, user_id, agent_id, run_id"
