@@ -3,12 +3,17 @@
 Those in FAISS hold vectors in half precision, which halves the memory and takes a third off the time of a scan. It
 moves a cosine by 2 ** -11 (5e-4) at most, and by 6e-5 on sentences, so results change only among ties. Scoring results
 again by the stored vectors would add some 0.06 ms to each search.
+
+A few vectors are a numpy array too, rounded as FAISS rounds them: their scan is as fast, and the import of FAISS takes
+longer than all else that the first search of a process does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +33,8 @@ _EF_SEARCH = 192
 _QUANTIZED_VECTORS_RANGE = (8_000, 40_000)  # below, a scan is as fast; above, an HNSW graph is being built
 _QUANTIZE_BATCH_VECTORS = 2_000  # quantized before one search, so that no search waits for all of them
 _FULL_SCANS_AFTER_MISS = 15  # searches without quantization after one that it could not answer
+_SMALL_NUMBERS = 1 << 18  # coordinates of few vectors: for more, BLAS wakes a second thread
+_LEAST_NORMAL = np.float32(2.0**-14)  # in half precision; smaller numbers are multiples of 2 ** -24
 
 Neighbors = list[list[tuple[int, float]]]
 """For each query the (row, cosine) of its nearest vectors, best first."""
@@ -177,6 +184,11 @@ class FlatIndex(VectorTable):
         else:
             self._is_unquantizable, self._quantized = True, None
 
+    @staticmethod
+    def round(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return vectors as `vectors` would return them."""
+        return round_to_half(vectors)
+
 
 class HnswIndex(VectorTable):
     """An HNSW graph. It cannot remove vectors, so every search excludes dead positions."""
@@ -223,7 +235,7 @@ class ArrayIndex(VectorTable):
     def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
         super().replace(rows, vectors, removed)
         if self.dead_share > MAX_DEAD_SHARE:
-            fresh = ArrayIndex(self.dims)
+            fresh = type(self)(self.dims)
             self.copy_live_vectors(fresh)
             self.take_over(fresh)
 
@@ -243,6 +255,34 @@ class ArrayIndex(VectorTable):
         places = places[np.lexsort((places, -scores[places]))]
         places = places[scores[places] > -np.inf]
         return pair_row(self._rows[places], scores[places])
+
+    @staticmethod
+    def round(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return vectors as `vectors` would return them."""
+        return vectors
+
+
+class SmallIndex(ArrayIndex):
+    """A scan of few vectors, in single precision but with the values of half precision."""
+
+    @staticmethod
+    def fits(count: int, dims: int) -> bool:
+        """Return True if so many vectors are few."""
+        return count * dims <= _SMALL_NUMBERS
+
+    def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
+        super().replace(rows, self.round(vectors), removed)
+
+    def _pick_best(self, scores: NDArray[np.float32], k: int) -> list[tuple[int, float]]:
+        """Return the best positions: of equal ones those that were added first, in the reverse order, as FAISS does."""
+        places = np.argsort(-scores, kind="stable")[:k]
+        places = places[np.lexsort((-places, -scores[places]))]
+        places = places[scores[places] > -np.inf]
+        return pair_row(self._rows[places], scores[places])
+
+    @staticmethod
+    def round(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        return round_to_half(vectors)
 
 
 class _Array:
@@ -266,11 +306,30 @@ class _Array:
         return self.vectors[places]
 
 
+def round_to_half(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return vectors as FAISS returns them from half precision: it rounds ties away from zero."""
+    vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    bits = vectors.view(np.uint32) + np.uint32(0x1000)
+    bits &= np.uint32(0xFFFFE000)  # ten bits of the fraction are left
+    rounded = bits.view(np.float32)
+    tiny = np.flatnonzero(np.abs(vectors) < _LEAST_NORMAL)
+    if len(tiny):
+        some = vectors.ravel()[tiny]
+        rounded.ravel()[tiny] = np.copysign(np.floor(np.abs(some) * 2**24 + 0.5) / 2**24, some)
+    return rounded
+
+
 def enlarge(values: NDArray[Any], count: int) -> NDArray[Any]:
     """Copy an array into one with room for half as many rows more; the room takes no memory until it is written."""
     wider = np.empty((count * 3 // 2, *values.shape[1:]), dtype=values.dtype)
     wider[: len(values)] = values
     return wider
+
+
+@cache
+def is_faiss_installed() -> bool:
+    """Return True if FAISS can be imported; the first call looks into all folders of Python's path."""
+    return find_spec("faiss") is not None
 
 
 def import_faiss() -> Any:

@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from mem0_core._system.blas import use_one_blas_thread
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import VectorSource
 from mem0_core.interfaces.maintenance import ProjectionMismatch
-from mem0_core.stores.vector._tables import ArrayIndex
+from mem0_core.stores.vector._tables import ArrayIndex, is_faiss_installed
 from mem0_core.stores.vector.faiss import FaissIndex
 
 
@@ -23,7 +22,7 @@ def create_embedded_index(source: VectorSource, **options: Any) -> FaissIndex:
 
     Both find the same vectors; FAISS is faster from some 10,000 vectors of one id on.
     """
-    index_class = NumpyIndex if find_spec("faiss") is None else FaissIndex
+    index_class = FaissIndex if is_faiss_installed() else NumpyIndex
     return index_class(source, **options)
 
 

@@ -4,9 +4,10 @@ A *partition* holds the vectors of one id (a user, else an agent, else a run), s
 search. Before each search the partition reads the position of the primary store and applies the changes since its own.
 That one path serves the writes of this process and of others, and recovery.
 
-- Up to `exact_limit` vectors a partition is a flat index, read from the primary store on first use. A scan of 20,000
-  vectors takes about a millisecond, and an approximate index with a filter loses results (recall 0.2 to 0.5 at 1 %
-  selectivity, in FAISS and pgvector). Large flat indexes read four bits per coordinate first, see `_quantized`.
+- Up to `exact_limit` vectors a partition is a flat index, read from the primary store on first use; the first few
+  hundred are a numpy array, for which FAISS is not imported. A scan of 20,000 vectors takes about a millisecond, and an
+  approximate index with a filter loses results (recall 0.2 to 0.5 at 1 % selectivity, in FAISS and pgvector). Large
+  flat indexes read four bits per coordinate first, see `_quantized`.
 - Above that limit a thread builds an HNSW graph while the flat index serves searches. HNSW is costly to build, so it is
   kept as a snapshot: the index file and, written after it, a JSON manifest with its checksum and its position. A
   snapshot that is missing, incomplete, altered or of another epoch is rebuilt from the primary store.
@@ -21,9 +22,8 @@ from __future__ import annotations
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -43,7 +43,9 @@ from mem0_core.stores.vector._tables import (
     FlatIndex,
     HnswIndex,
     Neighbors,
+    SmallIndex,
     import_faiss,
+    is_faiss_installed,
     limit_threads,
     scan,
 )
@@ -109,8 +111,7 @@ class FaissIndex:
         if k <= 0 or not len(queries) or (allowed_rows is not None and not len(allowed_rows)):
             return [[] for _ in queries]
         partition = self._partition(address)
-        with self._limit_threads():
-            found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, allowed_rows, threshold)
+        found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, allowed_rows, threshold)
         self._evict_partitions(partition)
         return drop_below_threshold(found, threshold)
 
@@ -118,7 +119,13 @@ class FaissIndex:
         self, scope: Scope, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
         """Return the vectors of some rows as they are searched; see `VectorReader`."""
-        partition = self._partition(scope.partition_scope)
+        address = scope.partition_scope
+        if self._is_unloaded(address):
+            if self._partitions:
+                self._drop_former_epochs(self._source.position(address).epoch)
+            read, vectors = self._source.vectors(rows.tolist())
+            return (read, self._flat_index.round(vectors)) if len(read) else None
+        partition = self._partition(address)
         found = partition.read_vectors(rows)
         self._evict_partitions(partition)
         return found
@@ -246,10 +253,22 @@ class FaissIndex:
         with self._lock:
             return list(self._partitions.values())
 
+    def _is_unloaded(self, address: Scope) -> bool:
+        """Return True if a partition is neither in memory nor in a snapshot: a few rows are read without loading it."""
+        with self._lock:
+            self._check_open()
+            if address in self._partitions:
+                return False
+        snapshot = self._snapshot(address)
+        return snapshot is None or not snapshot.is_sealed()
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise StoreError("the vector index is closed")
+
     def _partition(self, address: Scope) -> _Partition:
         with self._lock:
-            if self._closing.is_set():
-                raise StoreError("the vector index is closed")
+            self._check_open()
             partition = self._partitions.get(address)
             if partition is None:
                 partition = _Partition(
@@ -257,6 +276,7 @@ class FaissIndex:
                     address,
                     self._snapshot(address),
                     self._flat_index,
+                    limit_threads=self._limit_threads,
                     exact_limit=self._exact_limit,
                     closing=self._closing,
                 )
@@ -265,7 +285,7 @@ class FaissIndex:
             return partition
 
     def _check_library(self) -> None:
-        if find_spec("faiss") is None:
+        if not is_faiss_installed():
             raise MissingExtraError("faiss-cpu", "faiss")
 
     def _snapshot(self, address: Scope) -> Snapshot | None:
@@ -274,15 +294,22 @@ class FaissIndex:
     def _limit_threads(self) -> AbstractContextManager[None]:
         return limit_threads(1)
 
+    def _drop_former_epochs(self, epoch: str) -> None:
+        """Drop the partitions of other epochs if an erasure, perhaps of another process, has begun a new one."""
+        with self._lock:
+            if epoch == self._epoch:
+                return
+            self._epoch = epoch
+            for partition in list(self._partitions.values()):
+                if partition.epoch not in (None, epoch) and not partition.is_building:
+                    self._bytes -= self._partitions.pop(partition.address).counted_bytes
+
     def _evict_partitions(self, used: _Partition) -> None:
         """Update the size of `used`, and drop the least recently used partitions while the cache is too large."""
         dropped = []
+        if used.epoch is not None:
+            self._drop_former_epochs(used.epoch)
         with self._lock:
-            if used.epoch not in (None, self._epoch):  # an erasure, perhaps of another process, has begun a new one
-                self._epoch = used.epoch
-                for partition in list(self._partitions.values()):
-                    if partition.epoch not in (None, used.epoch) and not partition.is_building:
-                        self._bytes -= self._partitions.pop(partition.address).counted_bytes
             self._bytes += used.nbytes - used.counted_bytes
             used.counted_bytes = used.nbytes
             if not used.nbytes:  # an id without memories: clients can ask for any number of those
@@ -307,6 +334,7 @@ class _Partition:
         snapshot: Snapshot | None,
         flat_index: type[FlatIndex | ArrayIndex],
         *,
+        limit_threads: Callable[[], AbstractContextManager[None]],
         exact_limit: int,
         closing: Event,
     ) -> None:
@@ -314,6 +342,7 @@ class _Partition:
         self.address = address
         self._snapshot = snapshot
         self._flat_index = flat_index
+        self._limit_threads = limit_threads
         self._exact_limit = exact_limit
         self._closing = closing
         self._lock = SignalSafeLock()
@@ -352,7 +381,10 @@ class _Partition:
                 _MAX_EXACT_ROWS if isinstance(index, HnswIndex) else _MAX_SELECTED_ROWS
             ):
                 return scan(*index.vectors(allowed_rows), queries, k)
-            return index.search(queries, k, allowed_rows, threshold)
+            if isinstance(index, SmallIndex):
+                return index.search(queries, k, allowed_rows, threshold)
+            with self._limit_threads():
+                return index.search(queries, k, allowed_rows, threshold)
 
     def read_vectors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
         """Return those of `rows` that the index has, with their vectors; None if it is a graph or empty."""
@@ -381,11 +413,25 @@ class _Partition:
         """Apply the changes since `after`, some thousand vectors at a time."""
         while after is not None:
             changes = self._source.vector_changes(self.address, after=after, limit=READ_BATCH_VECTORS)
-            if self._index is None and len(changes.rows):
-                self._index = self._flat_index(changes.vectors.shape[1])
-            if self._index is not None:
+            self._make_room(*changes.vectors.shape)
+            if isinstance(self._index, SmallIndex):
                 self._index.replace(changes.rows, changes.vectors, changes.removed)
+            elif self._index is not None:
+                with self._limit_threads():
+                    self._index.replace(changes.rows, changes.vectors, changes.removed)
             after = changes.next_after
+
+    def _make_room(self, added: int, dims: int) -> None:
+        """Create the index for the first vectors, and a larger one when there are no longer few."""
+        index = self._index
+        if not added or not (index is None or isinstance(index, SmallIndex)):
+            return
+        if self._flat_index is FlatIndex and SmallIndex.fits(added + (index.live_count if index else 0), dims):
+            self._index = index or SmallIndex(dims)
+            return
+        self._index = self._flat_index(dims)
+        if index is not None:
+            index.copy_live_vectors(self._index)
 
     def _load(self, now: ChangePosition) -> tuple[HnswIndex | None, ChangePosition]:
         if self._snapshot is not None and (loaded := self._snapshot.load()):
