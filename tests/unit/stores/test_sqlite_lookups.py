@@ -10,6 +10,7 @@ import pytest
 
 from mem0_core.domain.records import Message, Scope
 from mem0_core.errors import StoreError
+from mem0_core.stores.sqlite.lexicon import SQLiteLexicon
 from mem0_core.stores.sqlite.store import SQLiteStore
 from tests.support import hang_guard
 
@@ -60,3 +61,20 @@ def test_a_lookup_in_a_closed_store_raises_a_store_error(store: SQLiteStore) -> 
     store.close()
     with pytest.raises(StoreError, match="is closed"):
         read_messages(store)
+
+
+def test_the_state_of_a_scope_is_read_on_the_writing_connection(store: SQLiteStore) -> None:
+    statements: list[str] = []
+    store._db.writer.set_trace_callback(statements.append)
+    assert isinstance(store.lexicon, SQLiteLexicon)
+    state = store.lexicon.state(SCOPE)
+    store.lexicon.feature_changes(SCOPE, after=state.seq + 1, limit=10)
+    assert len(statements) == 3
+
+
+def test_all_features_of_a_scope_are_read_beside_the_writing_connection(store: SQLiteStore) -> None:
+    statements: list[str] = []
+    store._db.writer.set_trace_callback(statements.append)
+    assert isinstance(store.lexicon, SQLiteLexicon)
+    store.lexicon.feature_changes(SCOPE, after=0, limit=10)
+    assert statements == []

@@ -115,7 +115,7 @@ class SQLiteLexicon:
     def state(self, scope: Scope) -> ScopeState:
         whole, partition = SQLITE.in_scope(scope.partition_scope)
         where, values = SQLITE.in_scope(scope)
-        with self._read() as db:
+        with self._read(is_short=True) as db:
             row = db.execute(_STATE_SQL.format(whole=whole, where=where), (*partition * 5, *values * 4)).fetchone()
         epoch, space, memories, tombstones, events, past, queued, nodes, gone_nodes, relations, gone_relations = row
         return ScopeState(
@@ -138,7 +138,7 @@ class SQLiteLexicon:
             condition, bound = f"{where} AND m.row IN ({changed})", [*values, *values, after, *values, after]
         else:
             condition, bound = where, values
-        with self._read() as db:
+        with self._read(is_short=after > 0) as db:
             found = db.execute(f"{_SCOPE_FEATURES_SQL} WHERE {condition} LIMIT ?", (*bound, limit)).fetchall()
             removed = db.execute(f"SELECT m.row FROM tombstones AS m WHERE {where} AND m.seq > ?", (*values, after))
             rows = [row for (row,) in removed] if after else []

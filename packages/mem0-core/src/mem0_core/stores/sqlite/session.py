@@ -89,34 +89,14 @@ class Database:
 
     def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         """Run the steps that `make_steps` returns, and return their value."""
-        if kind == "lookup" and (writer := self._reserve_writer()) is not None:
-            try:
-                with self.as_store_error("read"):
-                    return drive(writer, make_steps())
-            finally:
-                self._lock.release()
         if kind in ("lookup", "read"):
-            with self.read() as db:
+            with self.read(is_short=kind == "lookup") as db:
                 return drive(db, make_steps())
         if kind == "snapshot":
             with self.snapshot() as snapshot:
                 return snapshot.run(make_steps, kind)
         with self.write() as db:
             return drive(db, make_steps())
-
-    def _reserve_writer(self) -> sqlite3.Connection | None:
-        """Take the lock of the writing connection and return it; None if it is in use, closed or not there yet.
-
-        A commit makes the cached pages of all connections but its own stale, and to read them again takes longer than
-        most lookups.
-        """
-        writer = self._writer
-        if writer is None or not self._lock.acquire(blocking=False):
-            return None
-        if self._closed or writer.in_transaction:  # a transaction of this thread: others have the lock
-            self._lock.release()
-            return None
-        return writer
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -155,9 +135,14 @@ class Database:
                     self._check_file()  # it may be of a file that has taken the place of this one
         return self._writer
 
-    def read(self, doing: str = "read") -> _ReadConnection:
-        """Return a context with a connection of its own: reading never waits for a commit of this process."""
-        return _ReadConnection(self, doing)
+    def read(self, doing: str = "read", *, is_short: bool = False) -> _ReadConnection:
+        """Return a context with a connection for reading, which never waits for a commit of this process.
+
+        Args:
+            is_short: borrow the writing connection, if no thread writes: a commit makes the cached pages of all other
+                connections stale, and to read them again takes longer than a short read. A writer may wait for it.
+        """
+        return _ReadConnection(self, doing, is_short)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -232,8 +217,10 @@ class Database:
         create_views(db)
         db.is_unsealed = True
 
-    def borrow_connection(self) -> sqlite3.Connection:
+    def borrow_connection(self, *, is_short: bool = False) -> sqlite3.Connection:
         self._check_open()
+        if is_short and (writer := self._reserve_writer()) is not None:
+            return writer
         if self.in_memory:
             self._lock.acquire()
             return self.writer
@@ -245,8 +232,22 @@ class Database:
             self._unseal(db)  # it was opened for the checks before
         return db
 
-    def return_connection(self, db: sqlite3.Connection) -> None:
-        if self.in_memory:
+    def is_writer(self, db: sqlite3.Connection) -> bool:
+        """Return True for the writing connection."""
+        return db is self._writer
+
+    def _reserve_writer(self) -> sqlite3.Connection | None:
+        """Take the lock of the writing connection and return it; None if it is in use, or not there yet."""
+        writer = self._writer
+        if writer is None or not self._lock.acquire(blocking=False):
+            return None
+        if self._closed or writer.in_transaction:  # a transaction of this thread: others have the lock
+            self._lock.release()
+            return None
+        return writer
+
+    def return_connection(self, db: sqlite3.Connection, *, is_writer: bool) -> None:
+        if is_writer:
             self._lock.release()
         elif self._closed:
             db.close()
@@ -336,21 +337,22 @@ _MAX_REWRITTEN = 1_024  # statements: their texts are few, but some contain a nu
 class _ReadConnection:
     """A connection lent for a block; a class, as `contextmanager` takes as long as the shortest statements."""
 
-    __slots__ = ("_database", "_db", "_doing")
+    __slots__ = ("_database", "_db", "_doing", "_is_short", "_is_writer")
 
-    def __init__(self, database: Database, doing: str) -> None:
-        self._database, self._doing = database, doing
+    def __init__(self, database: Database, doing: str, is_short: bool) -> None:
+        self._database, self._doing, self._is_short = database, doing, is_short
 
     def __enter__(self) -> sqlite3.Connection:
         try:
-            self._db = self._database.borrow_connection()
+            self._db = self._database.borrow_connection(is_short=self._is_short)
         except sqlite3.Error as error:
             _raise_store_error(error, f"{self._doing} {self._database.path}")
             raise
+        self._is_writer = self._database.is_writer(self._db)
         return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._database.return_connection(self._db)
+        self._database.return_connection(self._db, is_writer=self._is_writer)
         if error is not None:
             _raise_store_error(error, f"{self._doing} {self._database.path}")
 
