@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import pytest
 
-from mem0_core._system.text_caches import clear_text_caches, text_cache
+from mem0_core._system.text_caches import clear_for_epoch, clear_text_caches, text_cache
 
 
 @pytest.fixture
@@ -56,3 +56,26 @@ def test_a_text_above_the_limit_is_not_kept() -> None:
     for text in ("Bergen", "Bergen", "Trondheim", "Trondheim"):
         cached(text)
     assert calls == ["Bergen", "Trondheim", "Trondheim"]
+
+
+@pytest.mark.parametrize(
+    ("before", "epoch", "is_cleared"),
+    [
+        ("", "known", False),  # another memory of this process has dropped what was erased
+        ("known", "known", False),
+        ("", "new", True),
+        ("known", "new", True),
+        ("earlier", "known", True),  # this one may have added texts of the earlier epoch since
+    ],
+)
+def test_caches_are_cleared_where_they_may_have_texts_of_an_earlier_epoch(
+    before: str, epoch: str, is_cleared: bool, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.name  # epochs are never those of another test
+    clear_for_epoch("", f"{name} known")
+    calls: list[str] = []
+    cached = text_cache(8)(calls.append)
+    cached("Bergen")
+    clear_for_epoch(before and f"{name} {before}", f"{name} {epoch}")
+    cached("Bergen")
+    assert len(calls) == (2 if is_cleared else 1)

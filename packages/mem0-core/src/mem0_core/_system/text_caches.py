@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_MAX_EPOCHS = 1_000  # that are known; an older one is taken for a new one
+
 _caches: WeakSet[_lru_cache_wrapper[Any]] = WeakSet()
+_epochs: dict[str, None] = {}  # at which this process has found a store, the last one last
 _lock = SignalSafeLock()  # a tokenizer that another thread loads adds a cache
 
 
@@ -47,3 +50,20 @@ def clear_text_caches() -> None:
         caches = list(_caches)
     for cached in caches:
         cached.cache_clear()
+
+
+def clear_for_epoch(before: str, epoch: str) -> None:
+    """Clear all caches unless texts of an earlier epoch of the store were dropped from them before.
+
+    Args:
+        before: the epoch at which the caller found the store last; empty for its first look.
+        epoch: the present one. After an erasure, perhaps by another process, it is new.
+    """
+    with _lock:
+        is_known = not before and epoch in _epochs  # whatever was added since is of this epoch
+        _epochs.pop(epoch, None)
+        _epochs[epoch] = None
+        for oldest in list(_epochs)[:-_MAX_EPOCHS]:
+            del _epochs[oldest]
+    if not is_known and before != epoch:
+        clear_text_caches()

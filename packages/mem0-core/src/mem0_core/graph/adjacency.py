@@ -19,7 +19,7 @@ import numpy as np
 
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core._system.records import dataclass
-from mem0_core._system.text_caches import clear_text_caches
+from mem0_core._system.text_caches import clear_for_epoch
 from mem0_core.domain.normalization import normalize
 from mem0_core.domain.records import Scope, entity_key
 from mem0_core.interfaces import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
@@ -489,7 +489,7 @@ class AdjacencyIndex:
             position = self._primary.position()
             if position.epoch != self._epoch:  # an erasure, perhaps of another process, whose names must not stay here
                 self._drop_all()
-                clear_text_caches()
+                clear_for_epoch(self._epoch, position.epoch)
                 self._epoch = position.epoch
             known = self._cache.get(scope)
             if known is not None and known.position == position:

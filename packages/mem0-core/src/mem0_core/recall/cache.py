@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
 
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core._system.records import dataclass
-from mem0_core._system.text_caches import clear_text_caches
+from mem0_core._system.text_caches import clear_for_epoch
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports, ScopeState, VectorReader, VersionedLexicon
 from mem0_core.language.terms import split_words
@@ -270,12 +270,12 @@ class SearchCache:
     def _forget_erased(self, epoch: str) -> None:
         """Drop all scopes and texts if an erasure, perhaps of another process, has begun a new epoch.
 
-        The first search drops them too: this process may have added texts before the erasure.
+        The first search does too: this process may have added texts before the erasure.
         """
         before, self._epoch = self._epoch, epoch
         if before != epoch:
             self.forget(None)
-            clear_text_caches()
+            clear_for_epoch(before, epoch)
 
     def count(self, name: str) -> None:
         """Count a use of what is kept, for `statistics`."""
