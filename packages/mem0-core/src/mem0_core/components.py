@@ -17,10 +17,10 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from mem0_core.catalog import (
     BASE_URL_KEYS,
@@ -41,13 +41,13 @@ from mem0_core.domain.suggestions import describe_value, find_nearest, suggest
 from mem0_core.errors import ConfigError, MissingExtraError
 
 __all__ = [
-    "ComponentSpec",
     "build_component",
     "check_keys",
     "check_provider",
     "check_spec",
     "list_providers",
     "module_of",
+    "read_parameters",
 ]
 
 _NON_FRAMEWORK_MODULES = sys.stdlib_module_names | {"mem0_core", "pydantic"}
@@ -61,14 +61,6 @@ _FOLDER_PROVIDERS = ("local", "numpy", "onnx", "openvino")
 """Providers whose models are folders, by their key ``path``; others take a folder as their model."""
 
 
-@runtime_checkable
-class ComponentSpec(Protocol):
-    """The fields of a `ComponentConfig`."""
-
-    provider: str
-    config: dict[str, Any]
-
-
 def build_component(kind: ComponentKind, spec: Any, **wiring: Any) -> Any:
     """Make the component that `spec` describes; an instance is returned as it is, a framework's by its adapter.
 
@@ -80,7 +72,7 @@ def build_component(kind: ComponentKind, spec: Any, **wiring: Any) -> Any:
         provider, config = _parse_name(kind, spec)
     elif isinstance(spec, Mapping):
         provider, config = _parse_mapping(kind, spec)
-    elif isinstance(spec, ComponentSpec):
+    elif hasattr(spec, "provider") and hasattr(spec, "config"):  # a `ComponentConfig`
         provider, config = spec.provider, spec.config
     else:
         return _adapt(kind, spec, wiring)
@@ -270,6 +262,16 @@ _PLAIN_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+@lru_cache(maxsize=64)
+def read_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function.
+
+    Raises:
+        TypeError, ValueError: it has no signature.
+    """
+    return inspect.signature(function).parameters
+
+
 def _check_keys(
     where: str, provider: str, maker: Callable[..., Any], keys: Mapping[str, Any], wiring: Mapping[str, Any]
 ) -> None:
@@ -279,7 +281,7 @@ def _check_keys(
         ConfigError: a key is unknown, missing or has the wrong type.
     """
     try:
-        parameters = inspect.signature(maker).parameters
+        parameters = read_parameters(maker)
     except (TypeError, ValueError):  # a maker in C has no signature
         return
     named = {

@@ -65,10 +65,13 @@ def _way_out(path: Path) -> str:
     return f" To copy what mem0 keeps there, name another file and run `mem0-core adopt {where}{named}`."
 
 
+def has_newest_layout(db: sqlite3.Connection) -> bool:
+    """Return True if the tables of a file are those of the newest schema version."""
+    return _digest(db.execute(_TABLES_SQL).fetchall()) == NEWEST_LAYOUT
+
+
 def refuse_other_layout(db: sqlite3.Connection, path: str | Path, scripts: tuple[str, ...], newest: int) -> None:
     """Raise StoreError if the tables of a file are not those that the scripts of its schema version create."""
-    if len(scripts) == newest and _digest(db.execute(_TABLES_SQL).fetchall()) == NEWEST_LAYOUT:
-        return
     found: dict[str, str] = dict(db.execute(_COLUMNS_SQL).fetchall())
     expected = _columns_of(scripts)
     differing = sorted(name for name, columns in expected.items() if found.get(name) != columns)

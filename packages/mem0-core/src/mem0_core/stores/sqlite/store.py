@@ -25,7 +25,13 @@ from mem0_core.stores.sql.queue import SqlJobQueue
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, scope_ids, session_number
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS, SqlVectors
-from mem0_core.stores.sqlite._layout import APPLICATION_ID, refuse_foreign, refuse_other_layout, split_statements
+from mem0_core.stores.sqlite._layout import (
+    APPLICATION_ID,
+    has_newest_layout,
+    refuse_foreign,
+    refuse_other_layout,
+    split_statements,
+)
 from mem0_core.stores.sqlite.archive import SQLiteArchive
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
 from mem0_core.stores.sqlite.encryption.files import check_keys, encrypt_file, has_rows, is_encrypted
@@ -159,10 +165,12 @@ class SQLiteStore(SqlStore):
     def _prepare_tables(self) -> None:
         """Check the tables of the file, and bring them to the newest schema where that is needed."""
         with self._db.read("open") as db:
-            refuse_foreign(db, self.path)
             version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version != len(SCHEMA_VERSIONS) or not has_newest_layout(db):
+                refuse_foreign(db, self.path)
+                if 0 < version <= len(SCHEMA_VERSIONS):
+                    refuse_other_layout(db, self.path, SCHEMA_VERSIONS[:version], len(SCHEMA_VERSIONS))
             if 0 < version <= len(SCHEMA_VERSIONS):
-                refuse_other_layout(db, self.path, SCHEMA_VERSIONS[:version], len(SCHEMA_VERSIONS))
                 check_keys(db, self.path, self._db.vault)
             is_current = version == len(SCHEMA_VERSIONS) and (self._db.vault is None or is_encrypted(db))
             # Words of another version of the analyzer are found less well until the store can be written.
