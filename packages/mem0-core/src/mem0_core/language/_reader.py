@@ -316,11 +316,7 @@ class StatementReader:
                 stop = self._clause(index, end, is_first)
             if stop == index and low in self._clauses.speaker_heads:
                 stop = self._about_speaker(index, end)
-            if (
-                stop == index
-                and self._can_be_mention(index, low)
-                and (mention := self._mention(index, end)) is not None
-            ):
+            if stop == index and (mention := self._mention(index, end)) is not None:
                 stop = mention.stop
             if stop > index:
                 self._mention_within(index + 1, stop, end)
