@@ -10,7 +10,7 @@ All packages may import this one. It imports nothing of mem0_core.
 
 from typing import TypeVar
 
-from mem0_core.flow._methods import async_method, client_method, sync_method
+from mem0_core.flow._methods import RunsFlows, async_method, client_method, sync_method
 from mem0_core.flow._steps import (
     Both,
     Call,
@@ -42,6 +42,7 @@ __all__ = [
     "Both",
     "Call",
     "Flow",
+    "RunsFlows",
     "Step",
     "StepRecord",
     "arun",

@@ -8,17 +8,30 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mem0_core.flow._steps import Flow
+from mem0_core.flow._sync import run
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _RunsFlows(Protocol):
+class _FlowOwner(Protocol):
     """An object that runs the flows of its methods, each with the call that began it."""
 
     def _run(self, flow: Flow[T], call: partial[Any]) -> T: ...
 
     async def _arun(self, flow: Flow[T], call: partial[Any]) -> T: ...
+
+
+class RunsFlows:
+    """Base of a class whose methods run their flows without a memory, and so without its traces."""
+
+    def _run(self, flow: Flow[T], call: partial[Any]) -> T:
+        return run(flow)
+
+    async def _arun(self, flow: Flow[T], call: partial[Any]) -> T:
+        from mem0_core.flow import _async  # imports asyncio
+
+        return await _async.arun(flow)
 
 
 class _HasSyncForm(Protocol):
@@ -28,7 +41,7 @@ class _HasSyncForm(Protocol):
     def _sync_form(self) -> Any: ...
 
 
-Owner = TypeVar("Owner", bound=_RunsFlows)
+Owner = TypeVar("Owner", bound=_FlowOwner)
 Client = TypeVar("Client", bound=_HasSyncForm)
 
 
