@@ -5,22 +5,6 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = [
-    "BASE_URLS",
-    "BASE_URL_KEYS",
-    "CLIENT_ONLY_STORES",
-    "FRAMEWORK_PROVIDERS",
-    "KEY_VARIABLES",
-    "MODULES",
-    "PACKAGED_MODELS",
-    "PGVECTOR_KEYS",
-    "PGVECTOR_ONLY_KEYS",
-    "POSTGRES_VECTOR_STORES",
-    "PROVIDERS",
-    "ComponentKind",
-    "find_model_provider",
-]
-
 ComponentKind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
 
 _OPENAI_CHAT = "mem0_core.providers.openai:OpenAIChat"

@@ -40,16 +40,6 @@ from mem0_core.domain.secrets import find_secrets, is_secret_name, mentions, red
 from mem0_core.domain.suggestions import describe_value, find_nearest, suggest
 from mem0_core.errors import ConfigError, MissingExtraError
 
-__all__ = [
-    "build_component",
-    "check_keys",
-    "check_provider",
-    "check_spec",
-    "list_providers",
-    "module_of",
-    "read_parameters",
-]
-
 _NON_FRAMEWORK_MODULES = sys.stdlib_module_names | {"mem0_core", "pydantic"}
 """Top-level modules with classes that need no adapter."""
 

@@ -27,8 +27,6 @@ from mem0_core.ingest.request import AddRequest, stored_messages, to_job_options
 from mem0_core.interfaces import Ports, QueuedTurn
 from mem0_core.language.messages import SPEAKER_ROLES, parse_message
 
-__all__ = ["ImportProgress", "MessageSource", "import_messages"]
-
 
 @dataclass(frozen=True, slots=True)
 class _ImportEntry:

@@ -29,8 +29,6 @@ from mem0_core.interfaces import Ports
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.recall.search import SearchRequest, recall
 
-__all__ = ["BulkChangeResult", "Match", "delete_matches", "find_matches", "update_matches"]
-
 
 @dataclass(frozen=True, slots=True)
 class Match:

@@ -28,8 +28,6 @@ from mem0_core.recall.context import (
 from mem0_core.recall.relevance import order_for_prompt, recall_relevant, select_relations
 from mem0_core.recall.search import SearchRequest
 
-__all__ = ["assemble_context", "gather_context", "load_context", "refresh_summary", "schedule_summary"]
-
 _MAX_SUMMARY_MESSAGES = 200  # messages per summary; later ones wait for the next summary
 _MAX_EXCLUDED_HITS = 20  # further hits requested at most to replace those that the prompt already holds
 _EXTRA_DUPLICATE_HITS = 10  # further hits requested to replace near-duplicates

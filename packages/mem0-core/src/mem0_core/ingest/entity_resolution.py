@@ -47,8 +47,6 @@ from mem0_core.language.name_similarity import (
 )
 from mem0_core.recall.embedding import check_embedder, embed_texts
 
-__all__ = ["MergeReport", "SameAs", "merge_duplicates", "undo_merge"]
-
 _MAX_ATTEMPTS = 3
 _MIN_COSINE = 0.6  # names without a common word are compared from this cosine on
 _BLOCK_ROWS = 1024  # rows per matrix product

@@ -86,19 +86,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "RelationPlan",
-    "StatementLog",
-    "embed_changes",
-    "extract_from_message",
-    "extract_memory_relations",
-    "extract_relations",
-    "load_neighborhood",
-    "plan_graph_changes",
-    "resolve_statements",
-    "sync_projections",
-]
-
 _CUT = (
     f"relations: of one message, rules read the first {MAX_RULE_TEXT_CHARS:,} characters, {MAX_STATEMENTS} statements"
     f" and {MAX_RELATIONS} relations; add it in parts to keep the rest"

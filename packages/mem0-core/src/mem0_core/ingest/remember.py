@@ -32,8 +32,6 @@ from mem0_core.llm.ask import UnusableReplyError
 from mem0_core.llm.prompts import NO_CONTEXT, Context, describe_image_messages
 from mem0_core.recall.embedding import embedding_space_of
 
-__all__ = ["ingest"]
-
 _MAX_SHOWN_CHARS = 500  # of an unusable reply
 _LONG_TEXT = (
     f"names: the first {MAX_NAME_TEXT_CHARS:,} characters of a memory are searched for {MAX_NAMES} names, and"

@@ -22,20 +22,6 @@ from mem0_core.interfaces import Job
 from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
 from mem0_core.llm.prompts import NO_CONTEXT, Context
 
-__all__ = [
-    "FACTS_ABOUT",
-    "KEEP",
-    "PROCEDURAL_MEMORY",
-    "AddRequest",
-    "IngestResult",
-    "PromptOverrides",
-    "RelationInput",
-    "StoredMessages",
-    "build_request",
-    "stored_messages",
-    "to_job_options",
-]
-
 PROCEDURAL_MEMORY = "procedural_memory"
 KEEP = ("all", "statements")
 """Messages that become memories without a chat model."""

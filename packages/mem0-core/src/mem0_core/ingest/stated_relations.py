@@ -27,8 +27,6 @@ from mem0_core.ingest.updates import commit_texts
 from mem0_core.interfaces import PlannedUpdate, Ports
 from mem0_core.recall.embedding import embed_texts, embedding_space_of
 
-__all__ = ["StatedMemory", "end_relations", "write_stated_memories"]
-
 
 @dataclass(frozen=True, slots=True)
 class StatedMemory:

@@ -30,23 +30,6 @@ from mem0_core.ingest.request import RelationInput, stored_messages
 from mem0_core.interfaces import EmbeddedItem, PlannedUpdate, Ports, RetractionResult
 from mem0_core.recall.embedding import embed_texts, embedding_space_of
 
-__all__ = [
-    "MAX_ATTEMPTS",
-    "UpdateResult",
-    "check_memory_text",
-    "commit_texts",
-    "create_memories",
-    "delete_memories",
-    "delete_memory",
-    "delete_scope",
-    "plan_updates",
-    "reembed_all",
-    "reset_store",
-    "retract_source",
-    "update_memories",
-    "update_memory",
-]
-
 MAX_ATTEMPTS = 3
 _BATCH_SIZE = 256
 _REEMBED_ROUNDS = 20  # each has only the changes of the round before

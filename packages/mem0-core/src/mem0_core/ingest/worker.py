@@ -25,8 +25,6 @@ from mem0_core.interfaces import Job, JobQueue, Lease
 if TYPE_CHECKING:
     import asyncio  # imported by the methods for an event loop, so that other programs start sooner
 
-__all__ = ["BackgroundWorkers", "JobSpan"]
-
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5  # pause of an idle worker between looks at the queue: other processes enqueue jobs too

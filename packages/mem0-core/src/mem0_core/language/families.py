@@ -15,22 +15,6 @@ from mem0_core._system.text_caches import text_cache
 from mem0_core.language._tables import load_tables
 from mem0_core.language._word_forms import plurals_of, verb_forms
 
-__all__ = [
-    "Family",
-    "LabelSense",
-    "VerbPhrase",
-    "all_nouns",
-    "all_verb_forms",
-    "all_verb_phrases",
-    "families_of_noun",
-    "family_of_label",
-    "find_verbs",
-    "lemmas_of",
-    "load_families",
-    "read_label",
-    "with_narrower",
-]
-
 _AUXILIARIES = frozenset({"is", "are", "was", "were", "has", "have", "been", "currently", "now"})
 _OVER = frozenset({"ex", "former", "previous", "formerly", "previously"})
 _CHANGES = frozenset({"law", "step", "foster", "god", "half", "future", "not", "never", "no", "want", "wants", "plans"})

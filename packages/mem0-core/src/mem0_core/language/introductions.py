@@ -13,8 +13,6 @@ from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import text_cache
 from mem0_core.language.naming import NAME, NICKNAME
 
-__all__ = ["Introduction", "read_introductions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Introduction:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mem0_core.language._name_words import get_title, split_name
 
-__all__ = ["NAME", "NAMING_LABELS", "NICKNAME", "get_given_name", "is_naming"]
-
 NAME, NICKNAME = "name", "nickname"
 NAMING_LABELS = (
     NAME,

@@ -17,8 +17,6 @@ from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.normalization import normalize
 
-__all__ = ["MIN_DUPLICATE_COSINE", "find_restatements", "restates"]
-
 MIN_DUPLICATE_COSINE = 0.6
 """Cosine from which two texts with the same first words have one subject, unlike "Thanks!" and "Thanks! I started the
 course." (Such pairs reach 0.51 among LoCoMo's turns; true restatements are above 0.8.)"""

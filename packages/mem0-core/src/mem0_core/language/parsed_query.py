@@ -19,8 +19,6 @@ from mem0_core.language.temporal import TimeSpan, is_about_time, parse_time_span
 from mem0_core.language.terms import extract_terms, fold_names, is_stop_word, split_words
 from mem0_core.language.utterances import is_question
 
-__all__ = ["ParsedQuery", "parse_query"]
-
 _MAX_QUERY_CHARS = 4_000  # characters that are searched for terms, names and times
 _MAX_TERMS = 64
 _NO_STATE = re.compile(r"\b(?:ever|should|you think|how many)\b", re.IGNORECASE)  # of a whole life, advice, a sum

@@ -14,8 +14,6 @@ from typing import Any
 
 from mem0_core.domain.records import Message
 
-__all__ = ["KNOWN_ROLES", "encode_data", "escape_line", "format_message", "format_messages", "quote_text"]
-
 KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
 
 _BREAKS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"

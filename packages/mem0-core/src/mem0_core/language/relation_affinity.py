@@ -16,17 +16,6 @@ from mem0_core._system.records import dataclass
 from mem0_core._system.text_caches import text_cache
 from mem0_core.language.families import LabelSense, families_of_noun, load_families, read_label
 
-__all__ = [
-    "Fit",
-    "Sex",
-    "are_opposed",
-    "is_possessive",
-    "kind_affinity",
-    "label_affinity",
-    "sex_of_label",
-    "sex_of_term",
-]
-
 Sex = Literal["female", "male", ""]
 
 

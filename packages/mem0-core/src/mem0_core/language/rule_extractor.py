@@ -20,8 +20,6 @@ from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
 from mem0_core.language.statements import find_days, read_all_statements
 
-__all__ = ["EndedRelation", "RuleExtraction", "entities", "extract_by_rules"]
-
 _CACHED_TEXTS = 1_024  # an import reads each text of a chunk for conflicts, for relations and for the word index
 _MAX_CACHED_CHARS = 4_000
 _NAMING = re.compile(r"[^\x00-\x40\x5b-\x7f]|\"")  # a capital, a quotation mark, any other alphabet

@@ -8,8 +8,6 @@ from functools import cached_property
 
 from mem0_core.domain.records import fact_opening, same_fact_key
 
-__all__ = ["ShownTexts"]
-
 _SENTENCE_BREAK = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
 
 

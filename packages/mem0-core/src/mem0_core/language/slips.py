@@ -9,8 +9,6 @@ from mem0_core.language._english_words import is_english_word
 from mem0_core.language._phrases import detect_language
 from mem0_core.language._question_words import LISTS, correct_word, drop_doubled, expand, is_known
 
-__all__ = ["correct_by_grammar", "correct_opening", "find_nearest_spelling", "is_english", "is_word"]
-
 _LONG_WORD = 7  # letters from which two edits are a slip; one, in a shorter word
 _SHORT_WORD = 6  # letters up to which only two that changed places or one that is doubled make a slip
 _MIN_LETTERS = 4

@@ -32,8 +32,6 @@ from mem0_core.language._temporal_grammar import (
     to_ordinal,
 )
 
-__all__ = ["TimeSpan", "find_event_days", "is_about_time", "parse_time_spans", "score_day", "score_days"]
-
 _KINDS = frozenset([Kind.WHOLE_YEAR, Kind.TIME, Kind.ANCHOR])
 _RECURRING = re.compile(r"\b(?:every|each|always|usually|birthdays?|anniversar(?:y|ies)|annual(?:ly)?|yearly)\b", re.I)
 

@@ -20,18 +20,6 @@ from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.statements import slots_of
 
-__all__ = [
-    "TextTerms",
-    "analyze_text",
-    "extract_names",
-    "extract_terms",
-    "fold_names",
-    "get_analyzer_version",
-    "is_stop_word",
-    "split_words",
-    "term_set",
-]
-
 _ANALYZER_VERSION = 2  # to be raised by every change of this module that changes the terms of a text
 _MAX_CACHED_CHARS = 4_000  # of a text
 _MAX_TERM_CHARS = 40  # longer words are links, keys or noise, which differ in their first characters

@@ -24,8 +24,6 @@ from mem0_core.language._utterance_patterns import (
     QUESTION,
 )
 
-__all__ = ["is_question", "is_statement"]
-
 _MAX_CHARS = 1_000  # a longer text has something to say
 _MAX_QUESTION_WORDS = 40  # a longer question tells its circumstances too, and one with figures does sooner
 _MAX_WORDS_WITH_FIGURES = 24

@@ -13,8 +13,6 @@ from mem0_core.interfaces import Ports
 from mem0_core.language.naming import NAMING_LABELS, get_given_name, is_naming
 from mem0_core.language.rule_extractor import EndedRelation, RuleExtraction
 
-__all__ = ["Aliases", "load_aliases", "load_own_names"]
-
 _MAX_CHECKED_RELATIONS = 50  # newest relations of a node that may show that a name is another person's too
 
 

@@ -20,8 +20,6 @@ from mem0_core.recall.validity import SlotAnswer
 if TYPE_CHECKING:
     from mem0_core.graph.traversal import Path
 
-__all__ = ["Answer", "answer"]
-
 _CERTAIN, _READ, _SIMILAR = 0.95, 0.8, 0.6  # confidence: plainly stated, read between the lines, found by likeness
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from mem0_core.recall._plan import Search, SearchRequest
     from mem0_core.recall._timeline import SlotMemory
 
-__all__ = ["ActiveScope", "SearchCache", "find_result", "is_current", "open_scope", "read_once", "read_rows"]
-
 T = TypeVar("T")
 
 _MAX_SCOPE_MEMORIES = 2_048  # of a larger scope, the candidates alone are read

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ContextCandidates", "PackedContext", "PromptFormat", "find_newer_restatements", "pack_context"]
-
 _MESSAGE_SHARE = 0.4  # share of the budget that is reserved for recent messages
 _RELATION_SHARE = 0.15
 _UNCOUNTED_SHARE = 0.5  # below this share of the budget, counting line by line would find that all fits too

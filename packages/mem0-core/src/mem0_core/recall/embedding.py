@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import MemoryChange, MemoryItem, RelationChange, Scope
 
-__all__ = ["check_embedder", "embed_texts", "embedding_space_of", "find_nearest_items", "placeholder_vector"]
-
 _OVERFETCH_FACTOR = 2  # more neighbors are searched than wanted, since some may not be eligible
 
 

@@ -25,8 +25,6 @@ from mem0_core.recall.search import (
     retrieve_ranked,
 )
 
-__all__ = ["MissingReason", "SearchDiagnosis", "explain_missing"]
-
 MissingReason = Literal[
     "found",
     "unknown",

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from mem0_core.graph.view import Drawing
     from mem0_core.recall.cache import ActiveScope
 
-__all__ = ["GraphQueryAnswer", "build_drawing", "load_incident_relations", "restore_query", "run_query", "traverse"]
-
 _MAX_START_NODES = 3  # nodes near a name that the graph does not have
 _MAX_DEPTH = 12
 _VAGUE_SCORE = 0.3  # of the neighbors of a start, for a question that asks for no relation

@@ -9,8 +9,6 @@ from typing import Any, Self
 
 from mem0_core.flow import Flow, do
 
-__all__ = ["RecallStamp"]
-
 FRESH_SECONDS = 10  # no check before: a turn without a pause reads nothing, and a check takes under a millisecond
 
 

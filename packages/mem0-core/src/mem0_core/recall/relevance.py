@@ -25,8 +25,6 @@ from mem0_core.recall.search import recall
 if TYPE_CHECKING:
     from mem0_core.language.question import Question
 
-__all__ = ["RelevantHits", "order_for_prompt", "recall_relevant", "select_relations", "select_relevant"]
-
 _BACKGROUND_HITS = 20  # hits that show the background of a query
 _FULL_BACKGROUND_HITS = 12  # with fewer, the lower half may consist of relevant hits: the background is lowered
 _MAX_BACKGROUND_SHARE = 0.7  # of the highest value: of hits that are all equally good, all are relevant

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["merge_hits", "merge_relations", "search_each", "share_queries"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -36,15 +36,6 @@ from mem0_core.recall._timeline import (
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
 
-__all__ = [
-    "SlotAnswer",
-    "date_hits",
-    "find_slot_answer",
-    "prefer_answers",
-    "prefer_chain_end",
-    "proves_absence",
-]
-
 _FIRST_PERSON = frozenset({"i", "me", "my", "we", "our", "us"})
 _OWNERS, _OWNERS_OF_FACTS = ("my", "our"), ("my", "our", "her", "his", "their")
 _OWNER = "my "  # before the noun of a relative, who may have no name

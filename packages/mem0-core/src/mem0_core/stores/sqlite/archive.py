@@ -12,8 +12,6 @@ from mem0_core.stores.sql.rows import partition_key, scope_ids, session_number
 from mem0_core.stores.sqlite.lexicon import index_text
 from mem0_core.stores.sqlite.session import Database
 
-__all__ = ["SQLiteArchive"]
-
 _TRIGGERS = [
     (f"frozen_{table}_{event.lower()}", table, event)
     for table in ARCHIVED_TABLES

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` would create one per value
 
-__all__ = ["SQLITE", "SQLiteDialect", "SealedDialect", "tenant_of"]
-
 
 class SQLiteDialect:
     """A `Dialect` for one file: no partitions, and one writer at a time."""

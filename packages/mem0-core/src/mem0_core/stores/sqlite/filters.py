@@ -7,8 +7,6 @@ from typing import Any
 
 from mem0_core.domain.filters import Condition, Filter
 
-__all__ = ["casefold", "filter_sql"]
-
 
 def filter_sql(filter: Filter) -> tuple[str, list[Any]]:
     """`filters.matches` in SQL. Every key and value is a parameter; only names from our own tables are spliced."""

@@ -25,8 +25,6 @@ from mem0_core.stores.sqlite.lexicon import refresh_words
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
 from mem0_core.stores.sqlite.session import Database, drive
 
-__all__ = ["SQLiteMaintenance", "copy_file", "find_log_damage", "merge_into_one_file", "restore_file", "verify_file"]
-
 _BACKUP_STEP_PAGES = 2_000  # copied between two reports of progress
 _SINGLE_FILE_MODE = "PRAGMA journal_mode = DELETE"  # one file, without a log
 _MAX_LOG_CHECKS = 25  # of a log that is being written

@@ -14,8 +14,6 @@ from mem0_core.stores.sql.schema import (
     spaces_script,
 )
 
-__all__ = ["SCHEMA_VERSIONS"]
-
 _NUMBERED_ROW = "row INTEGER PRIMARY KEY AUTOINCREMENT,"  # never reused: projections identify a memory by it
 
 

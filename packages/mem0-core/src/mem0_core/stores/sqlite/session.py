@@ -30,8 +30,6 @@ from mem0_core.stores.sqlite.encryption.sealed_tables import create_views, rewri
 from mem0_core.stores.sqlite.encryption.vault import Vault, take_failure
 from mem0_core.stores.sqlite.filters import casefold
 
-__all__ = ["Database", "drive"]
-
 T = TypeVar("T")
 
 

@@ -49,8 +49,6 @@ from mem0_core.stores.sqlite.maintenance import SQLiteMaintenance
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
 from mem0_core.stores.sqlite.session import Database
 
-__all__ = ["SQLiteStore"]
-
 
 class SQLiteStore(SqlStore):
     """A `MemoryStore` in one file. Safe to share between threads. After a fork, open a new one.

@@ -10,8 +10,6 @@ from mem0_core.errors import EncryptionError
 from mem0_core.stores.sqlite.encryption.sealed_tables import guard_statements
 from mem0_core.stores.sqlite.encryption.vault import Vault
 
-__all__ = ["check_keys", "encrypt_file", "has_rows", "is_encrypted"]
-
 _MARK = "encryption"
 _FORMAT = 1
 _OWNED_TABLES = (

@@ -21,8 +21,6 @@ from mem0_core._system.records import dataclass
 from mem0_core.errors import StoreError
 from mem0_core.stores.sqlite.encryption.vault import MAGIC
 
-__all__ = ["LOCKED_NAMES", "SEALED_TABLES", "TENANT_SQL", "create_views", "guard_statements", "rewrite"]
-
 TENANT_SQL = "coalesce('user_id=' || {user_id}, 'agent_id=' || {agent_id}, 'run_id=' || {run_id})"
 """SQL of the tenant of a row with the ids of a scope; each name in braces is replaced by a column."""
 

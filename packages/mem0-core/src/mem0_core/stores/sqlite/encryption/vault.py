@@ -16,8 +16,6 @@ from typing import Any
 from mem0_core.errors import EncryptionError, Mem0Error, MissingExtraError
 from mem0_core.interfaces.keys import KEY_BYTES, KeyProvider
 
-__all__ = ["MAGIC", "Vault", "take_failure"]
-
 MAGIC = b"\xe5m0"
 """First bytes of every sealed value."""
 
