@@ -104,10 +104,13 @@ def _ingest(
     import_checkpoint: tuple[str, int] | None,
     distinct_sessions: bool,
 ) -> Flow[IngestResult]:
-    messages, undescribed = yield from _describe_images(ports.chat, request)
-    request = dataclasses.replace(request, messages=messages)
+    undescribed: tuple[SkippedItem, ...] = ()
+    if any(message.images or not message.content.strip() for message in request.messages):
+        messages, undescribed = yield from _describe_images(ports.chat, request)
+        request = dataclasses.replace(request, messages=messages)
     plan = yield from _plan_ingest(ports, request)
-    plan = dataclasses.replace(plan, skipped=undescribed + plan.skipped)
+    if undescribed:
+        plan = dataclasses.replace(plan, skipped=undescribed + plan.skipped)
     for _ in range(_MAX_ATTEMPTS):
         plan = yield from _apply_policy(ports, request, plan)
         relations = attach_evidence(plan.relations, plan.changes)

@@ -47,7 +47,7 @@ class TokenizedText:
         self.starts = [0]
         self._is_name: list[bool] = []
         self.is_casual = any(map(str.isalpha, text)) and text == text.lower()
-        tokens = _TOKEN.findall(_TITLE.sub(' "" ', text))
+        tokens = _TOKEN.findall(_TITLE.sub(' "" ', text) if self.titles else text)
         self._add_tokens(tokens[_salutation_end(tokens, grammar) :])
         self._find_adjectives_in_names()
 

@@ -12,7 +12,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Message
+
+_MAX_CACHED_CHARS = 4_000  # of a text
 
 KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
 
@@ -51,6 +54,7 @@ def escape_line(text: str) -> str:
     return re.sub(_DANGEROUS, _escape, text)
 
 
+@text_cache(1024, max_chars=_MAX_CACHED_CHARS)  # the next adds show a message again, as what was said before
 def quote_text(text: str) -> str:
     """Write a text as it is, or as a JSON string if it could pass for more than one text."""
     has_quote_or_edge = text[:1].isspace() or text[-1:].isspace() or text.startswith('"')

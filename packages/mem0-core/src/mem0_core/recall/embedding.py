@@ -93,9 +93,11 @@ def find_nearest_items(
     def select(rows: Sequence[int]) -> list[MemoryItem]:
         return [item for row in rows if (item := items.get(row)) is not None and is_eligible(item)][:limit]
 
-    if further := [rows[limit:] for rows in near if len(select(rows)) < limit < len(rows)]:
+    chosen = [select(rows) for rows in near]
+    if further := [rows[limit:] for rows, some in zip(near, chosen, strict=True) if len(some) < limit < len(rows)]:
         items |= yield from _read_items(ports, scope, further)
-    return [select(rows) for rows in near]
+        chosen = [select(rows) for rows in near]
+    return chosen
 
 
 def _read_items(ports: Ports, scope: Scope, row_lists: Iterable[Sequence[int]]) -> Flow[dict[int, MemoryItem]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mem0_core.domain.records import Message, Scope, Trust, trust_of_role
+from mem0_core.domain.records import Message, Scope, trust_of_role
 from mem0_core.interfaces import Summary
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
 from mem0_core.stores.sql.engine.steps import (
@@ -19,7 +19,7 @@ from mem0_core.stores.sql.engine.steps import (
     lookup_method,
     read_method,
 )
-from mem0_core.stores.sql.rows import message_digests, pages, scope_ids
+from mem0_core.stores.sql.rows import TRUST, message_digests, pages, scope_ids
 
 _WRITTEN_COLUMNS = "digest, role, content, name, metadata, created_at, source, trust"
 MESSAGE_COLUMNS = "m.row, m.role, m.content, m.name, m.metadata, m.created_at, m.source, m.trust"
@@ -95,7 +95,7 @@ class SqlMessageLog(StepMethods):
 
 def message_from_row(row: Sequence[Any], dialect: Dialect) -> Message:
     """Return the message in a row that begins with `MESSAGE_COLUMNS`."""
-    trust = Trust(row[7])
+    trust = TRUST[row[7]]
     return Message(
         row[1],
         row[2],

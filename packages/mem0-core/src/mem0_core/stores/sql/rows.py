@@ -52,7 +52,7 @@ StoredMemory = tuple[int, MemoryItem]
 """Row and memory."""
 
 
-_TRUST = tuple(Trust)
+TRUST = tuple(Trust)
 
 _MAX_ID_CHARS = 200  # characters of an id in a partition key: an index entry has a limit, an id has none
 
@@ -99,7 +99,7 @@ def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number:
         updated_at=row[12],
         expiration_date=row[13],
         seq=row[14],
-        trust=_TRUST[row[15]],
+        trust=TRUST[row[15]],
         pinned=bool(row[16]),
         useful=row[17],
         useless=row[18],
