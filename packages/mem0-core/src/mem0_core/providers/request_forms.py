@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from mem0_core._system.records import dataclass
 from mem0_core.errors import ModelError
-from mem0_core.flow import Flow, arun, run
+from mem0_core.flow import Flow, RunsFlows, async_method, sync_method
 from mem0_core.interfaces import Reply, Tool
 from mem0_core.providers.adapters import is_unsupported_request
 
@@ -88,9 +88,10 @@ class RequestForms:
         return self._refused if form.schema is None else self._refused_schemas.setdefault(form.schema, set())
 
 
-class FormsChat(ABC):
+class FormsChat(RunsFlows, ABC):
     """Base of chat models whose requests have several forms: both calls of `ChatModel` over one flow."""
 
+    @sync_method
     def complete(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -98,24 +99,15 @@ class FormsChat(ABC):
         task: str,
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
-    ) -> Reply:
+    ) -> Flow[Reply]:
         """Complete a conversation; see `mem0_core.interfaces.ChatModel`. With `tools`, `schema` is not sent.
 
         Raises:
             ModelError: the model failed, or its server is unreachable; the original error is chained.
         """
-        return run(self._exchange(messages, task, schema, tools))
+        return self._exchange(messages, task, schema, tools)
 
-    async def acomplete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        task: str,
-        schema: type[BaseModel] | None = None,
-        tools: Sequence[Tool] = (),
-    ) -> Reply:
-        """Async version of `complete`."""
-        return await arun(self._exchange(messages, task, schema, tools))
+    acomplete = async_method(complete)
 
     @abstractmethod
     def _exchange(
