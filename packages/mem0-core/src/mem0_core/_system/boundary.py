@@ -149,15 +149,6 @@ def to_library_error(error: Exception, function: Callable[..., Any], arguments: 
     return InternalError(f"{function.__name__} failed unexpectedly: {describe_error(error)}")
 
 
-def to_caller_error(error: Exception, caller: types.FrameType | None) -> Mem0Error:
-    """Return the library's error for an exception that would leave the public method that runs in `caller`."""
-    owner = None if caller is None else caller.f_locals.get("self")
-    method = None if caller is None or owner is None else getattr(type(owner), caller.f_code.co_name, None)
-    if caller is None or not isinstance(method, types.FunctionType):
-        return to_library_error(error, to_caller_error, {})
-    return to_library_error(error, method, caller.f_locals)
-
-
 def _find_failed_call(error: BaseException) -> Mem0Error | None:
     """Return the error of the component whose call raised `error`; None if it was no component of the caller."""
     for frame in _frames(error):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import logging
 import sys
-import types
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from mem0_core._system.boundary import convert_call_error, guard_hook, to_caller_error
+from mem0_core._system.boundary import convert_call_error, guard_hook
 from mem0_core._system.files import clear_abandoned, list_private_folders, mem0_home
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core.api._arguments import ScopeIds, scope_or_all, validate_id
@@ -338,7 +337,7 @@ class MemoryRuntime(SuggestsMethods):
         """Run a flow to its end in this thread.
 
         Args:
-            call: The call of the public method that began the flow; None if that method is the caller.
+            call: The call of the public method that began the flow; None if that method converts errors itself.
         """
         span = self._telemetry.trace_call(flow)
         flow = self._watch(flow)
@@ -347,7 +346,9 @@ class MemoryRuntime(SuggestsMethods):
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            raise _to_public_error(error, call, sys._getframe(1)) from error
+            if call is None:
+                raise
+            raise convert_call_error(error, call.func, call.args, call.keywords) from error
         return self._to_version(result, call)
 
     async def _arun(self, flow: Flow[T], call: partial[Any] | None = None) -> T:
@@ -359,7 +360,9 @@ class MemoryRuntime(SuggestsMethods):
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            raise _to_public_error(error, call, sys._getframe(1)) from error
+            if call is None:
+                raise
+            raise convert_call_error(error, call.func, call.args, call.keywords) from error
         return self._to_version(result, call)
 
     def _watch(self, flow: Flow[T]) -> Flow[T]:
@@ -382,13 +385,6 @@ class MemoryRuntime(SuggestsMethods):
     def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
         """Process queued jobs; overridden by `AddApi`."""
         raise NotImplementedError
-
-
-def _to_public_error(error: Exception, call: partial[Any] | None, caller: types.FrameType) -> Exception:
-    """Return the library's error for an exception that would leave a public method."""
-    if call is None:
-        return to_caller_error(error, caller)
-    return convert_call_error(error, call.func, call.args, call.keywords)
 
 
 def _check_callable(argument: str, given: object, takes: str) -> None:
