@@ -48,6 +48,7 @@ MAX_WALK_NAMES = 40  # names over which PageRank walks
 MAX_NAME_MEMORIES = 50  # a name that more memories share is too common to walk over
 _WALK_STEPS, _DAMPING, _HALF_RANK = 2, 0.5, 0.03
 _SESSION_LEADERS = 3  # best memories that the score of a session averages
+_RANKED_AT_ONCE = 32  # most searches read no more
 _DEFERRED_SIGNALS = frozenset({"pagerank", "session"})  # computed from the other signals of all candidates
 
 
@@ -299,7 +300,8 @@ class Ranker:
         self._is_candidate = np.zeros(0, dtype=np.bool_)  # for each of the memories
         self._indexes: dict[int, int] | None = None  # of the memories, by row
         self._transient: dict[int, TransientCandidate] = {}  # by index
-        self._signals: dict[str, list[NDArray[np.float64]]] = {}  # of the memories, in the batches of `add`
+        self._names: list[str] = []  # of the signals, in the order in which they were computed
+        self._signals = np.zeros((0, 0))  # of the memories, (names, n)
         self._sums = np.zeros(0)  # weighted sum of the signals of each memory
         self._weights: dict[str, float] = {}
         self._speaker: str | None = None
@@ -317,18 +319,19 @@ class Ranker:
             if self._search.speaker_words:
                 actor_ids = memories.actor_ids[batch.is_candidate]
                 self._speaker = _find_single_speaker(self._search.speaker_words, actor_ids)
-        zero_signals, zeros, sums = self._find_zero_signals(), np.zeros(count), np.zeros(count)
-        for name, weight in self._weights.items():
-            if name in zero_signals:
-                self._signals.setdefault(name, []).append(zeros)
-            elif name not in _DEFERRED_SIGNALS:
-                values = np.asarray(getattr(self, f"_compute_{name}")(batch), dtype=np.float64)
-                self._signals.setdefault(name, []).append(values)
-                sums += weight * values
-        is_first = not len(self._sums)
-        self._memories = memories if is_first else self._memories.join(memories)
-        self._is_candidate = np.concatenate([self._is_candidate, batch.is_candidate])
-        self._sums = sums if is_first else np.concatenate([self._sums, sums])
+            self._names = [name for name in self._weights if name not in _DEFERRED_SIGNALS]
+        zero_signals, signals, sums = self._find_zero_signals(), np.zeros((len(self._names), count)), np.zeros(count)
+        for name, values in zip(self._names, signals, strict=True):
+            if name not in zero_signals:
+                values[:] = getattr(self, f"_compute_{name}")(batch)
+                sums += self._weights[name] * values
+        if len(self._sums):
+            self._memories = self._memories.join(memories)
+            self._is_candidate = np.concatenate([self._is_candidate, batch.is_candidate])
+            self._signals, self._sums = np.hstack([self._signals, signals]), np.concatenate([self._sums, sums])
+        else:
+            self._memories, self._is_candidate = memories, batch.is_candidate.copy()
+            self._signals, self._sums = signals, sums
         self._transient.update(enumerate(batch.transient, len(self._sums) - len(batch.transient)))
         self._indexes = None
 
@@ -364,31 +367,33 @@ class Ranker:
         Args:
             rows_by_name: for each name to walk over the rows of the memories that contain it.
         """
-        import numpy as np
-
         if "pagerank" in self._weights:
             self._add_deferred("pagerank", self._compute_pagerank(rows_by_name))
         if "session" in self._weights:
             self._add_deferred("session", self._compute_session())
-        signals = np.array([parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._signals.values()])
-        names, scale, memories = tuple(self._signals), self._recipe.score_scale, self._memories
         best = self._get_top_indexes(None)
+        for start in range(0, len(best), _RANKED_AT_ONCE):
+            yield from self._make_ranked(best[start : start + _RANKED_AT_ONCE])
+
+    def _make_ranked(self, indexes: NDArray[np.int64]) -> Iterator[RankedMemory]:
+        names, scale, memories = self._names, self._recipe.score_scale, self._memories
         columns = (
-            best,
-            memories.rows[best],
-            self._sums[best],
-            memories.has_slots[best],
-            memories.previous_rows[best],
-            memories.next_rows[best],
+            indexes,
+            memories.rows[indexes],
+            self._sums[indexes],
+            memories.has_slots[indexes],
+            memories.previous_rows[indexes],
+            memories.next_rows[indexes],
+            self._signals[:, indexes].T,
         )
-        for index, row, total, has_slots, before, after in zip(*(column.tolist() for column in columns), strict=True):
+        for index, row, total, has_slots, before, after, signals in zip(*(c.tolist() for c in columns), strict=True):
             transient = self._transient.get(index)
             yield RankedMemory(
                 row or None,
                 transient.item if transient else None,
                 transient.is_unprocessed if transient else False,
                 max(0.0, scale(total)),
-                dict(zip(names, signals[:, index].tolist(), strict=True)),
+                dict(zip(names, signals, strict=True)),
                 self._weights,
                 has_slots,
                 (before, after),
@@ -396,7 +401,10 @@ class Ranker:
 
     def _add_deferred(self, name: str, signal: NDArray[np.float64]) -> None:
         """Add a signal that is computed from the others, for all memories at once."""
-        self._signals[name] = [signal]
+        import numpy as np
+
+        self._names.append(name)
+        self._signals = np.vstack([self._signals, signal])
         self._sums = self._sums + self._weights[name] * signal
 
     def _get_top_indexes(self, limit: int | None) -> NDArray[np.int64]:
