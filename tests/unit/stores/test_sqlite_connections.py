@@ -60,3 +60,19 @@ def test_the_first_write_to_a_file_that_was_replaced_is_refused(tmp_path: Path) 
             memory.add("I like coffee.", user_id="u")
     with open_memory(tmp_path / "first") as memory:
         assert [one["memory"] for one in memory.get_all(user_id="u")["results"]] == ["I like tea, says the second."]
+
+
+def test_the_first_search_of_a_process_reads_the_graph_once_and_no_deleted_relation(
+    tmp_path: Path, connections: list[sqlite3.Connection]
+) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("My sister Anna lives in Porto.", user_id="u")
+        assert memory.relations(user_id="u")
+    connections.clear()
+    statements: list[str] = []
+    with open_memory(tmp_path) as memory:
+        for connection in connections:
+            connection.set_trace_callback(statements.append)
+        assert memory.search("tea and biscuits", user_id="u")["results"]
+    assert sum("e.name, e.type FROM nodes" in statement for statement in statements) == 1
+    assert not [statement for statement in statements if "FROM edge_tombstones AS" in statement]

@@ -486,21 +486,30 @@ class AdjacencyIndex:
     def of(self, scope: Scope) -> Adjacency:
         """Return the present relations of a scope."""
         with self._lock:
-            position = self._primary.position()
-            if position.epoch != self._epoch:  # an erasure, perhaps of another process, whose names must not stay here
-                self._drop_all()
-                clear_for_epoch(self._epoch, position.epoch)
-                self._epoch = position.epoch
+            if scope not in self._cache:
+                adjacency = _build(self._primary.delta_since(scope))
+                self._enter(adjacency.position.epoch)
+            else:
+                position = self._primary.position()
+                self._enter(position.epoch)
+                known = self._cache.get(scope)
+                if known is not None and known.position == position:
+                    self._cache.move_to_end(scope)
+                    return known
+                adjacency = self._update(scope, known, position)
             known = self._cache.get(scope)
-            if known is not None and known.position == position:
-                self._cache.move_to_end(scope)
-                return known
-            adjacency = self._update(scope, known, position)
             self._cache[scope] = adjacency
             self._cache.move_to_end(scope)
             self._edge_count += len(adjacency.rows) - (0 if known is None else len(known.rows))
             self._evict()
             return adjacency
+
+    def _enter(self, epoch: str) -> None:
+        """Drop all states of another epoch: an erasure, perhaps of another process, whose names must not stay here."""
+        if epoch != self._epoch:
+            self._drop_all()
+            clear_for_epoch(self._epoch, epoch)
+            self._epoch = epoch
 
     def get_aliased(self, scope: Scope, adjacency: Adjacency) -> Adjacency | None:
         """Return a state with its aliases, if `keep_aliased` has got it; a merge changes the state."""

@@ -41,29 +41,26 @@ class MemoryColumns(NamedTuple):
     def of(cls, features: Sequence[MemoryFeatures]) -> MemoryColumns:
         import numpy as np
 
-        numbers = [
-            (
-                *(one.row, one.session or 0, one.word_count, one.is_question),
-                bool(one.slots),
-                *(one.previous_row or 0, one.next_row or 0, one.useful, one.useless),
-            )
-            for one in features
-        ]
-        columns = np.array(numbers, dtype=np.int64).reshape(-1, 9).T
+        def number(values: Iterable[Any]) -> NDArray[np.int64]:
+            return np.array([value or 0 for value in values], dtype=np.int64)
+
+        columns: Iterable[tuple[Any, ...]] = zip(*features, strict=True) if features else [()] * 15
+        rows, sessions, word_counts, is_question, _, names, actor_ids, roles, timestamps, *others = columns
+        previous_rows, next_rows, slots, useful, useless, _ = others
         return cls(
-            rows=columns[0],
-            sessions=columns[1],
-            word_counts=columns[2],
-            is_question=columns[3] != 0,
-            has_slots=columns[4] != 0,
-            previous_rows=columns[5],
-            next_rows=columns[6],
-            useful=columns[7],
-            useless=columns[8],
-            roles=to_objects(one.role if one.actor_id is None else None for one in features),
-            names=to_objects(one.names for one in features),
-            actor_ids=to_objects(one.actor_id for one in features),
-            timestamps=to_objects(one.timestamp for one in features),
+            rows=number(rows),
+            sessions=number(sessions),
+            word_counts=number(word_counts),
+            is_question=number(is_question) != 0,
+            has_slots=to_objects(slots) != "",
+            previous_rows=number(previous_rows),
+            next_rows=number(next_rows),
+            useful=number(useful),
+            useless=number(useless),
+            roles=to_objects(role if name is None else None for role, name in zip(roles, actor_ids, strict=True)),
+            names=to_objects(names),
+            actor_ids=to_objects(actor_ids),
+            timestamps=to_objects(timestamps),
         )
 
     def take(self, indexes: NDArray[Any] | slice) -> MemoryColumns:

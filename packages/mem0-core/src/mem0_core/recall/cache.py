@@ -587,10 +587,15 @@ class _Content(NamedTuple):
             if memory.row in place_of  # else it was deleted meanwhile
         ]
         memories, count = [memory for memory, _ in added], len(self.memories.rows)
-        texts = [memory.terms.split(" ") if memory.terms else [] for memory in memories]
-        numbers = [self.vocabulary.setdefault(term, len(self.vocabulary)) for terms in texts for term in terms]
-        owners = np.repeat(np.arange(count, count + len(memories)), [len(terms) for terms in texts])
-        vectors = found[1][[place_of[memory.row] for memory in memories]]
+        texts = [memory.terms for memory in memories if memory.terms]
+        terms = " ".join(texts).split(" ") if texts else []
+        for term in dict.fromkeys(terms):
+            self.vocabulary.setdefault(term, len(self.vocabulary))
+        numbers = list(map(self.vocabulary.__getitem__, terms))
+        counts = [memory.terms.count(" ") + 1 if memory.terms else 0 for memory in memories]
+        owners = np.repeat(np.arange(count, count + len(memories)), counts)
+        places = [place_of[memory.row] for memory in memories]
+        vectors = found[1] if places == list(range(len(found[1]))) else found[1][places]
         return _Content(
             self.memories.join(MemoryColumns.of(memories)),
             _append(self.vectors, vectors),

@@ -142,14 +142,13 @@ class SQLiteLexicon:
             found = db.execute(f"{_SCOPE_FEATURES_SQL} WHERE {condition} LIMIT ?", (*bound, limit)).fetchall()
             removed = db.execute(f"SELECT m.row FROM tombstones AS m WHERE {where} AND m.seq > ?", (*values, after))
             rows = [row for (row,) in removed] if after else []
-        memories = [_to_features((*row[:9], None, None, *row[9:12])) for row in found]
-        return FeatureChanges(memories, [row[12] for row in found], rows)
+        return FeatureChanges([_to_features(row) for row in found], [row[14] for row in found], rows)
 
 
 def _to_features(row: Sequence[Any]) -> MemoryFeatures:
-    """Return the features in a row of `_FEATURES_SQL`."""
+    """Return the features in a row of `_FEATURES_SQL` or `_SCOPE_FEATURES_SQL`."""
     slots, statements = _split_slots(row[11])
-    return MemoryFeatures._make((*row[:11], slots, *row[12:14], statements))
+    return MemoryFeatures._make((*row[:11], slots, row[12], row[13], statements))
 
 
 def _sealed_postings(
@@ -196,8 +195,8 @@ _FEATURES_SQL = (
     " FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value JOIN memories AS m ON m.row = s.row"
 )
 _SCOPE_FEATURES_SQL = (
-    "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at, s.slots,"
-    " m.useful, m.useless, m.expiration_date FROM memories AS m JOIN sketches AS s ON s.row = m.row"
+    "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at, NULL, NULL,"
+    " s.slots, m.useful, m.useless, m.expiration_date FROM memories AS m JOIN sketches AS s ON s.row = m.row"
 )
 _NOT_EXPIRED = "(m.expiration_date IS NULL OR m.expiration_date >= ?)"
 _TERMS_SQL = "SELECT s.row, s.terms FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value"

@@ -312,7 +312,7 @@ def round_to_half(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     bits = vectors.view(np.uint32) + np.uint32(0x1000)
     bits &= np.uint32(0xFFFFE000)  # ten bits of the fraction are left
     rounded = bits.view(np.float32)
-    tiny = np.flatnonzero(np.abs(vectors) < _LEAST_NORMAL)
+    tiny = np.flatnonzero((vectors < _LEAST_NORMAL) & (vectors > -_LEAST_NORMAL))
     if len(tiny):
         some = vectors.ravel()[tiny]
         rounded.ravel()[tiny] = np.copysign(np.floor(np.abs(some) * 2**24 + 0.5) / 2**24, some)

@@ -223,7 +223,7 @@ class SqlGraph(StepMethods):
             f" AND NOT t.withdrawn AND {HAS_DAYS}"
         )
         # The plus signs keep SQLite from reading all rows in their order.
-        nodes, edges, erased = yield from execute_batch(
+        statements = [
             Statement(
                 f"SELECT e.row, e.user_id, e.key, e.name, e.type FROM nodes AS e WHERE {where} ORDER BY +e.row", values
             ),
@@ -233,12 +233,12 @@ class SqlGraph(StepMethods):
                 f" FROM edges AS e WHERE {where} ORDER BY +e.row",
                 values,
             ),
-            Statement(
-                f"SELECT e.row FROM edge_tombstones AS e WHERE {scoped} AND e.erased AND e.seq > ? ORDER BY e.seq",
-                [*ids, after],
-            ),
-        )
-        removed = [row for (row,) in erased.rows] if after else []
+        ]
+        if after:
+            sql = f"SELECT e.row FROM edge_tombstones AS e WHERE {scoped} AND e.erased AND e.seq > ? ORDER BY e.seq"
+            statements.append(Statement(sql, [*ids, after]))
+        nodes, edges, *erased = yield from execute_batch(*statements)
+        removed = [row for result in erased for (row,) in result.rows]
         return GraphDelta(position, nodes.rows, edges.rows, removed)
 
     @read_method
