@@ -404,11 +404,10 @@ class Principal(MemoryView):
         """
         check_filters(filters)
         homes = yield from self._homes(spaces, own, agent_id, run_id)
-        request = self.memory._parse_search(
+        request = self.memory._build_request(
             query,
             ids=self._own_ids,
             limit=limit,
-            top_k=None,
             filters=filters,
             min_trust=min_trust,
             threshold=threshold,
@@ -449,11 +448,10 @@ class Principal(MemoryView):
             home, _ = yield from self._locate(memory_id, SpaceRole.READER)
         except NotFoundError:
             home = Home(None, self._own_ids)
-        request = self.memory._parse_search(
+        request = self.memory._build_request(
             query,
             ids=self._own_ids,
             limit=limit,
-            top_k=None,
             filters=filters,
             min_trust=min_trust,
             threshold=threshold,
@@ -495,14 +493,12 @@ class Principal(MemoryView):
         check_filters(filters)
         homes = yield from self._homes(spaces, own, agent_id, run_id)
         ports = share_queries((yield from self.memory._ports()))
-        request = self.memory._parse_search(
+        request = self.memory._build_request(
             question,
             ids=self._own_ids,
             limit=10,
-            top_k=None,
             filters=filters,
             min_trust=min_trust,
-            threshold=None,
             as_of=as_of,
             reference_date=reference_date,
         )
@@ -551,13 +547,11 @@ class Principal(MemoryView):
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         request = None
         if (text := extract_query_text(query)) is not None:
-            request = self.memory._parse_search(
+            request = self.memory._build_request(
                 text,
                 ids=self._own_ids,
                 limit=limit,
-                top_k=None,
                 filters=filters,
-                min_trust=None,
                 threshold=threshold,
                 as_of=time,
                 reference_date=reference_date,
