@@ -11,7 +11,7 @@ import pytest
 from mem0_core import Memory
 from mem0_core.language.parsed_query import parse_query
 from mem0_core.testing import ScriptedChat
-from tests.support import MODES, MemoryDriver, result_texts
+from tests.support import MODES, MemoryDriver, result_texts, run_python
 
 
 @pytest.fixture(params=MODES)
@@ -190,3 +190,16 @@ def test_messages_of_named_speakers_keep_their_order(memory: MemoryDriver) -> No
 )
 def test_questions_about_one_thing_that_holds_now(query: str, is_of_now: bool) -> None:
     assert parse_query(query).asks_of_now is is_of_now
+
+
+def test_a_first_question_of_a_relation_compiles_no_patterns_of_utterances(tmp_path: Path) -> None:
+    with Memory({"path": str(tmp_path)}, embedder="hash") as memory:
+        memory.add("My sister Anna lives in Porto.", user_id="u")
+    code = """
+import sys
+from mem0_core import Memory
+with Memory(sys.argv[1], embedder="hash") as memory:
+    assert memory.search("Where does Anna live?", user_id="u")["results"]
+print("mem0_core.language._utterance_patterns" in sys.modules)
+"""
+    assert run_python(code, tmp_path) == "False\n"

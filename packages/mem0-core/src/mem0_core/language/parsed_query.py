@@ -17,7 +17,6 @@ from mem0_core.language.messages import mentions_speaker
 from mem0_core.language.question import Question, compile_question, reaches_back
 from mem0_core.language.temporal import TimeSpan, is_about_time, parse_time_spans
 from mem0_core.language.terms import extract_terms, fold_names, is_stop_word, split_words
-from mem0_core.language.utterances import is_question
 
 _MAX_QUERY_CHARS = 4_000  # characters that are searched for terms, names and times
 _MAX_TERMS = 64
@@ -85,7 +84,11 @@ class ParsedQuery:
         is_one = not (question.is_list or question.asks_assistant or question.asks in ("when", "count"))
         if question.tense != "now" or not is_one or reaches_back(question):
             return False
-        return bool(question.path) or (is_question(self.text) and _NO_STATE.search(self.text) is None)
+        if question.path or _NO_STATE.search(self.text) is not None:
+            return bool(question.path)
+        from mem0_core.language.utterances import is_question  # compiles long patterns
+
+        return is_question(self.text)
 
     def with_text(self, text: str) -> ParsedQuery:
         """Return the query with another text; itself if the text is the same."""
