@@ -229,7 +229,10 @@ class StatementReader:
         self._starts = frozenset(text.starts)
         self._housemates: dict[str, str] = {}  # person -> their new housemate
         self._mentioned: dict[int, _Mention | None] = {}
-        self._is_fact, self._has_it = self._has_no_speaker(), "it" in text.lows
+        self._is_fact = self._has_no_speaker()
+        distinct = set(text.lows)  # readers that need one of these words are left out without it
+        self._has_it, self._has_colon, self._has_possessive = "it" in distinct, ":" in distinct, "'s" in distinct
+        self._has_favorite = not self._words["favorites"].isdisjoint(distinct)
         self._has_opener = False
         self._carried: _Subject | None = None  # subject of the sentence before
         self._labels_stop = -1  # index after the last label of a relative
@@ -261,6 +264,8 @@ class StatementReader:
 
     def _is_command(self, start: int) -> bool:
         """Return True if a sentence asks for work on a text that follows a colon."""
+        if not self._has_colon:
+            return False
         low, requests = self._text.low, self._words["requests"]
         after = range(start, start + _MAX_REQUEST)
         first = next((i for i in after if low(i) != "," and low(i) not in requests), start)
@@ -457,14 +462,14 @@ class StatementReader:
             return found.stop if found else at
         if (stop := self._fragment_of_group(at, end)) > at:
             return stop
-        stop = self._slots.phrase_end(at, end)
+        is_short = end - at <= _MAX_NOUN_PHRASE
         if (
-            stop == end
-            and stop - at <= _MAX_NOUN_PHRASE
-            and not self._words["conditions"].isdisjoint(self._lows[at:stop])
+            is_short
+            and not self._words["conditions"].isdisjoint(self._lows[at:end])
+            and self._slots.phrase_end(at, end) == end
         ):
-            self._say(SPEAKER, "has_condition", self._text.join(at, stop), "holds", is_certain=False)
-            return stop
+            self._say(SPEAKER, "has_condition", self._text.join(at, end), "holds", is_certain=False)
+            return end
         return at
 
     def _fragment_of_group(self, at: int, end: int) -> int:
@@ -868,8 +873,8 @@ class StatementReader:
             low in words["own"]
             or low in words["owns_third"]
             or low in self._grammar.kin
-            or self._text.is_name(at)
             or low in INDIRECT
+            or (self._has_possessive and self._text.is_name(at))
         )
 
     def _read_mention(self, at: int, end: int) -> _Mention | None:
@@ -1400,6 +1405,8 @@ class StatementReader:
     def _favorite_noun(self, at: int, end: int) -> tuple[str, int, str] | None:
         """Return owner, index after, and label of ``my favorite food``."""
         low, text = self._lows[at], self._text
+        if not self._has_favorite and low not in self._words["owns_third"]:  # which names a person, even in vain
+            return None
         owner, index = SPEAKER, at
         if low in self._words["own"]:
             index = at + 1

@@ -431,10 +431,14 @@ class SlotReader:
         stop, low = at, text.low(at)
         if low in words["determiners"] or low in words["pronouns"]:
             return False
-        while stop < at + MAX_ROLE_WORDS and not self.is_job(low := text.low(stop)):
-            if not low.replace("-", "").isalpha() or low in self._grammar.breaks:
+        jobs, endings, breaks, lows = words["jobs"], self._job_endings, self._grammar.breaks, text.lows
+        last = min(at + MAX_ROLE_WORDS, len(lows))
+        while stop < last and not ((low := lows[stop]) in jobs or low.endswith(endings)):
+            if low in breaks or not (low.isalpha() or low.replace("-", "").isalpha()):
                 return False
             stop += 1
+        if stop == len(lows):
+            return False
         while self.is_job(text.low(stop)):
             stop += 1
         is_count = text.low(stop) == "," and (text.low(stop + 1).isdecimal() or text.low(stop + 1) in words["numbers"])

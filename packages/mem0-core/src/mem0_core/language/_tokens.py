@@ -48,7 +48,8 @@ class TokenizedText:
         self._is_name: list[bool] = []
         self.is_casual = any(map(str.isalpha, text)) and text == text.lower()
         tokens = _TOKEN.findall(_TITLE.sub(' "" ', text) if self.titles else text)
-        self._add_tokens(tokens[_salutation_end(tokens, grammar) :])
+        has_apostrophe = "'" in text or "’" in text
+        self._add_tokens(tokens[_salutation_end(tokens, grammar) :], has_apostrophe=has_apostrophe)
         self._find_adjectives_in_names()
 
     def _find_adjectives_in_names(self) -> None:
@@ -65,17 +66,19 @@ class TokenizedText:
                 is_list = before not in {"and", "&", "n"} or self._is_name[index - 2]
                 self._is_name[index] |= is_list and not self.lows[index + 1].isdigit()
 
-    def _add_tokens(self, tokens: Iterable[str]) -> None:
+    def _add_tokens(self, tokens: Iterable[str], *, has_apostrophe: bool) -> None:
         words, lows, is_name = self.words, self.lows, self._is_name
         slips, casual = self._grammar.slips, self._grammar.casual
         is_quoted = False
         for word in tokens:
             if word in '"“”«»\n':  # a quotation that nothing closes lasts to the end of its line
                 is_quoted = not is_quoted if word == '"' else word in "“«"
-            low = word.lower().replace("’", "'")
+            low = word.lower()
+            if has_apostrophe:
+                low = low.replace("’", "'")
             self.is_casual |= word in casual
             parts = slips.get(low)
-            if parts is None and low.endswith("n't") and len(low) > 3:
+            if parts is None and has_apostrophe and low.endswith("n't") and len(low) > 3:
                 parts = (low[:-3], "not")
             if parts is None:
                 words.append(word)

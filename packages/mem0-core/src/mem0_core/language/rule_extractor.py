@@ -165,7 +165,7 @@ class _Extraction:
         yield from text.titles.values()
         starts, index, end = set(text.starts), 0, len(text.words)
         while index < end:
-            stop = text.name_end(index, end) if text.words[index][0].isupper() else index
+            stop = text.name_end(index, end)
             if stop > index:
                 name = text.join(index, stop)
                 is_lone = index in starts and stop == index + 1 and end > 2 and text.low(stop) != "'s"
