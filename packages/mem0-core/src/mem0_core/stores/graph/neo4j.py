@@ -83,7 +83,6 @@ class Neo4jGraph(CypherGraph):
         retry_after: seconds after a failure in which calls raise StoreError at once.
         connection_timeout: seconds to establish a connection.
         base_label: accepted for mem0's configuration; the label ``Entity`` is always set.
-        dialect: the Cypher of another server.
 
     Raises:
         MissingExtraError: `neo4j` is not installed.
@@ -92,6 +91,7 @@ class Neo4jGraph(CypherGraph):
 
     name = "neo4j"
     server = "Neo4j"
+    dialect: Dialect = _Neo4jCypher()
     ignored_settings: tuple[str, ...] = ()
     """Settings of the driver that servers of this kind refuse."""
 
@@ -107,14 +107,13 @@ class Neo4jGraph(CypherGraph):
         retry_after: float = 5.0,
         connection_timeout: float = 3.0,
         base_label: object = None,
-        dialect: Dialect | None = None,
     ) -> None:
         try:
             import neo4j
             from neo4j.exceptions import ClientError, ConfigurationError, DriverError, Neo4jError
         except ModuleNotFoundError as error:
             raise MissingExtraError("neo4j", "neo4j") from error
-        super().__init__(primary_graph, store_id, dialect or _Neo4jCypher())
+        super().__init__(primary_graph, store_id, self.dialect)
         self._server_name = f"{self.server} at {_redact_password(url)}"
         self._database = database
         self._retry_after = retry_after

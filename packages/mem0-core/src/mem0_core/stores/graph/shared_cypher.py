@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.domain.records import Relation, Scope
@@ -45,53 +46,19 @@ class _SharedCypher:
 
 
 class SharedCypherGraph(Neo4jGraph):
-    """A `GraphIndex` on a server that speaks openCypher over Bolt. It connects on first use.
-
-    Args:
-        primary_graph: the relations to follow; also computes all cosines.
-        store_id: identifies this store among several in one database.
-        url: ``bolt://`` or ``neo4j://``, with ``+s`` for TLS.
-        username, password: None for a server without authentication.
-        database: None for the user's default database.
-        retry_after: seconds after a failure in which calls raise StoreError at once.
-        connection_timeout: seconds to establish a connection.
-
-    Raises:
-        MissingExtraError: `neo4j`, the driver for Bolt, is not installed.
-        ConfigError: `url` is invalid.
-    """
+    """A `GraphIndex` on a server that speaks openCypher over Bolt; the primary graph computes all cosines."""
 
     name = "cypher"
     server = "the graph database"
+    dialect = _SharedCypher()
     ignored_settings = ("notifications_min_severity",)  # refused by the driver for servers below Bolt 5.2
 
-    def __init__(
-        self,
-        primary_graph: GraphStore,
-        *,
-        store_id: str,
-        url: str,
-        username: str | None = None,
-        password: str | None = None,
-        database: str | None = None,
-        retry_after: float = 5.0,
-        connection_timeout: float = 3.0,
-    ) -> None:
-        self._cosines = EmbeddedGraph(
-            primary_graph,
-            nodes=ExactIndex(primary_graph.node_vectors),
-            relations=ExactIndex(primary_graph.relation_vectors),
-        )
-        super().__init__(
-            primary_graph,
-            store_id=store_id,
-            url=url,
-            username=username,
-            password=password,
-            database=database,
-            retry_after=retry_after,
-            connection_timeout=connection_timeout,
-            dialect=_SharedCypher(),
+    @cached_property
+    def _cosines(self) -> EmbeddedGraph:
+        return EmbeddedGraph(
+            self._primary_graph,
+            nodes=ExactIndex(self._primary_graph.node_vectors),
+            relations=ExactIndex(self._primary_graph.relation_vectors),
         )
 
     def _find_neighborhoods(
@@ -178,7 +145,7 @@ class NeptuneGraph(SharedCypherGraph):
     Args:
         endpoint: ``neptune-db://host``, as in mem0, or the URL of its Bolt endpoint. Requests are not signed: the
             database must accept connections without IAM authentication.
-        options: options of `SharedCypherGraph`.
+        options: options of `Neo4jGraph`.
 
     Raises:
         ConfigError: the endpoint is of Neptune Analytics, which has no Bolt endpoint.
