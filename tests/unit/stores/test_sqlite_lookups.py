@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,3 +79,21 @@ def test_all_features_of_a_scope_are_read_beside_the_writing_connection(store: S
     assert isinstance(store.lexicon, SQLiteLexicon)
     store.lexicon.feature_changes(SCOPE, after=0, limit=10)
     assert statements == []
+
+
+def test_no_lookup_overtakes_a_waiting_writer(store: SQLiteStore) -> None:
+    statements: list[str] = []
+    store._db.writer.set_trace_callback(statements.append)
+
+    def write() -> None:
+        store.commit((), scope=SCOPE, messages=[Message("user", "Likes milk")], at=AT)
+
+    with hang_guard(), ThreadPoolExecutor(1) as pool:
+        with store._db.read(is_short=True):
+            written = pool.submit(write)
+            while not store._db._lock._waiting:
+                time.sleep(0.001)
+            read_messages(store)
+            assert statements == []
+        written.result()
+    assert len(read_messages(store)) == 2

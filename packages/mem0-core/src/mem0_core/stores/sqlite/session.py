@@ -61,7 +61,7 @@ class Database:
         self.in_memory = self.path == ":memory:"
         self.busy_timeout = busy_timeout
         self._durability = durability
-        self._lock = RLock()  # held by the one writer of this process
+        self._lock = _WriterLock()  # held by the one writer of this process
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._observer: sqlite3.Connection | None = None  # of `version`, which compares states of one connection
@@ -237,7 +237,7 @@ class Database:
     def _reserve_writer(self) -> sqlite3.Connection | None:
         """Take the lock of the writing connection and return it; None if it is in use, or not there yet."""
         writer = self._writer
-        if writer is None or not self._lock.acquire(blocking=False):
+        if writer is None or not self._lock.acquire_if_free():
             return None
         if self._closed or writer.in_transaction:  # a transaction of this thread: others have the lock
             self._lock.release()
@@ -330,6 +330,42 @@ class _SealedConnection(sqlite3.Connection):
 
 _rewritten: dict[str, str] = {}
 _MAX_REWRITTEN = 1_024  # statements: their texts are few, but some contain a number of placeholders
+
+
+class _WriterLock:
+    """A reentrant lock of the writing connection, which a lookup takes only if no thread waits for it.
+
+    A thread that is woken would otherwise lose the lock to the next lookup of a busy reader, again and again.
+    """
+
+    __slots__ = ("_lock", "_waiting")
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._waiting: set[object] = set()  # one mark of each waiting thread
+
+    def acquire(self) -> None:
+        if self._lock.acquire(blocking=False):
+            return
+        mark = object()
+        self._waiting.add(mark)
+        try:
+            self._lock.acquire()
+        finally:
+            self._waiting.discard(mark)
+
+    def acquire_if_free(self) -> bool:
+        """Return True if the lock was free, no thread waited for it, and it is held now."""
+        return not self._waiting and self._lock.acquire(blocking=False)
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
 
 
 class _ReadConnection:
