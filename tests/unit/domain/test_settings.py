@@ -165,3 +165,18 @@ def test_settings_can_be_copied_and_pickled() -> None:
     for copied in (copy.copy(limits), copy.deepcopy(limits), pickle.loads(pickle.dumps(limits))):  # noqa: S301
         assert copied == limits
         assert copied.given_keys == {"messages"}
+
+
+class House(Settings):
+    kitchen: Kitchen = key(section(Kitchen), default_factory=Kitchen)
+    limits: LimitsConfig = key(section(LimitsConfig), default_factory=LimitsConfig)
+
+
+def test_default_sections_are_shared_unless_they_have_a_value_that_can_be_changed() -> None:
+    one, other = House(), House()
+    assert one == other
+    assert one.limits is other.limits
+    assert one.limits == LimitsConfig()
+    one.kitchen.stock["flour"] = 2
+    assert other.kitchen.stock == {}
+    assert one.limits.replace(messages=1) != other.limits

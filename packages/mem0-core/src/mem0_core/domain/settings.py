@@ -44,7 +44,10 @@ class Key:
     is_shown: bool
 
     def make_default(self) -> Any:
-        return self.default if self.default_factory is None else self.default_factory()
+        factory = self.default_factory
+        if factory is None:
+            return self.default
+        return _make_defaults(factory) if isinstance(factory, type) and issubclass(factory, Settings) else factory()
 
     def describe(self, error: ValueError, value: Any) -> str:
         """Return the accepted values, the given one and the next step."""
@@ -213,6 +216,19 @@ class Settings:
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name, one in self._keys.items() if one.is_shown)
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _make_defaults(section: type[Settings]) -> Settings:
+    """Return a section without given keys: one for all, unless it has a default that could be changed."""
+    if any(one.default_factory is not None for one in section._keys.values()):
+        return section()
+    shared = _shared_defaults.get(section)
+    if shared is None:
+        shared = _shared_defaults[section] = section()
+    return shared
+
+
+_shared_defaults: dict[type[Settings], Settings] = {}
 
 
 # --- readers -----------------------------------------------------------------------------------------------------

@@ -129,8 +129,9 @@ class SearchCache:
 
     def open(self, store: MemoryStore, index: VectorIndex, scope: Scope) -> ActiveScope | None:
         """Return a scope as it is now; None if it is too large, or if the store or the index do not support it."""
-        if self._supported is None:  # decided once: the test of a protocol takes as long as a statement
-            self._supported = isinstance(store.lexicon, VersionedLexicon) and isinstance(index, VectorReader)
+        if self._supported is None:  # by their methods: the test of a protocol takes as long as two statements
+            is_versioned = all(hasattr(store.lexicon, name) for name in ("state", "version", "feature_changes"))
+            self._supported = is_versioned and hasattr(index, "read_vectors")
         if not self._supported:
             return None
         lexicon = cast("VersionedLexicon", store.lexicon)
