@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.domain.records import Entity
@@ -119,6 +119,14 @@ class TokenizedText:
             while after < min(end, stop + 2) and self.lows[after] in connectors:
                 after += 1
         return stop
+
+    def name_spans(self) -> Iterator[tuple[int, int]]:
+        """Yield the start and end of each name."""
+        stop = 0
+        for start, is_name in enumerate(self._is_name):
+            if is_name and start >= stop:
+                stop = self.name_end(start, len(self.words))
+                yield start, stop
 
     def join(self, start: int, end: int) -> str:
         """Return the words from `start` to `end` as written."""

@@ -163,16 +163,13 @@ class _Extraction:
         """Yield the distinct named entities, quoted ones first."""
         text, seen = self._text, set(self._text.titles)
         yield from text.titles.values()
-        starts, index, end = set(text.starts), 0, len(text.words)
-        while index < end:
-            stop = text.name_end(index, end)
-            if stop > index:
-                name = text.join(index, stop)
-                is_lone = index in starts and stop == index + 1 and end > 2 and text.low(stop) != "'s"
-                if name.casefold() not in seen and (not is_lone or self._is_subject(name.casefold())):
-                    seen.add(name.casefold())
-                    yield Entity(name)
-            index = max(stop, index + 1)
+        starts, is_long = set(text.starts), len(text.words) > 2
+        for start, stop in text.name_spans():
+            name = text.join(start, stop)
+            is_lone = start in starts and stop == start + 1 and is_long and text.low(stop) != "'s"
+            if name.casefold() not in seen and (not is_lone or self._is_subject(name.casefold())):
+                seen.add(name.casefold())
+                yield Entity(name)
 
     def _is_subject(self, folded: str) -> bool:
         """Return True if the text states a relation of a name."""
