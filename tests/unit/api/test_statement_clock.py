@@ -31,8 +31,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (_clock, changes):
-        monkeypatch.setattr(module, "datetime", clock)
+    monkeypatch.setattr(_clock, "datetime", clock)
+    monkeypatch.setattr(changes, "utc_now", lambda: clock.now(UTC).isoformat())
     return clock
 
 
