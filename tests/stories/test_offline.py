@@ -605,7 +605,7 @@ class TestPart12Performance:
 
     def test_large_scopes_are_searched_by_hnsw_kept_beside_the_data(self, opened: Open, tmp_path: Path) -> None:
         vectors = {"provider": "faiss", "config": {"exact_limit": 100}}
-        memory = opened(graph_store={"provider": "none"}, vector_store=vectors, recipe="mem0")
+        memory = opened(graph_store={"provider": "none"}, vector_store=vectors, recipe="mem0", search_cache=False)
         texts = [f"Note {n} of {kind}." for n in range(60) for kind in ("tea", "ships", "roses", "law")]
         memory.add_many(texts, infer=False, **MAYA)
         exact = found(memory, "a garden flower", limit=10)  # and a graph is built beside

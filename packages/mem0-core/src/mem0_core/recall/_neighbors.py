@@ -136,8 +136,9 @@ def _may_be_near(
     kept: ActiveScope | None,
 ) -> Flow[bool]:
     """Return False if a scope in memory is known to have nothing near some vectors, as for most queries."""
-    # Names are of the graph more often than not: before a second search, a read of all embeddings may not pay.
-    if kept is None or (kind == "nodes" and not kept.items):
+    # Before a second search, a read of all embeddings may not pay. The first one reaches the index, so that it drops
+    # what an erasure in another process has left there.
+    if kept is None or not kept.items:
         return True
     known: NDArray[np.float32] | None = yield from read_once(kept, kind, lambda: _read_vectors(ports, kind, scope))
     return known is None or bool((known @ vectors.T >= threshold - _ROUNDING).any())
