@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -252,6 +253,16 @@ def with_narrower(names: tuple[str, ...]) -> tuple[str, ...]:
 def families_of_noun(noun: str) -> tuple[str, ...]:
     """Return the names of the families of a noun; "hobbies" has those of "hobby"."""
     return all_nouns().get(noun, ())
+
+
+def is_of_other_kind(text: str, noun: str, family: str) -> bool:
+    """Return True if a text names another kind of the values of a family than a noun does: "my dog", not "my cat"."""
+    kinds = load_families()[family].kinds
+    wanted = next((kind for kind in kinds if noun in kind or noun.removesuffix("s") in kind), None)
+    if wanted is None:
+        return False
+    found = {kind for kind in kinds if re.search(rf"\b(?:{'|'.join(map(re.escape, kind))})s?\b", text, re.IGNORECASE)}
+    return bool(found) and wanted not in found
 
 
 @lru_cache(maxsize=1)

@@ -11,40 +11,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
-from functools import cache
 from itertools import islice, product
 from typing import Literal
 
 from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity
-from mem0_core.language._grammar import load_grammar
 from mem0_core.language._question_chains import find_chain
 from mem0_core.language._question_subjects import NounPhrase, Step, SubjectReader, is_relative, match_verb
 from mem0_core.language._question_tokens import Anchor, PreparedText, Tense, Token, correct_slips, prepare, read_tokens
 from mem0_core.language._question_words import BE, LISTS, base_of_word, is_known, templates
 from mem0_core.language._word_forms import is_plural
+from mem0_core.language.attributes import asks_amount, find_attribute
 from mem0_core.language.families import VerbPhrase, families_of_noun, find_verbs, lemmas_of, load_families
 from mem0_core.language.temporal import TimeSpan
 
-__all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question", "expand_kinship", "names_amount"]
+__all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question", "expand_kinship"]
 
-Asks = Literal["value", "when", "whether", "count", "amount", "reason", "other"]
+Asks = Literal["value", "when", "whether", "count", "reason", "other"]
 Change = Literal["begins", "ends", ""]
 
 _MAX_TEXT_CHARS = 4_000
-_WORDS = re.compile(r"[^\W\d_]+")
-_QUANTITIES = frozenset(
-    ["half", "twice", "once", "dozen", "couple", "hundred", "thousand", "million", "billion", "zero", "nothing", "free"]
-)
 _MAX_KIN_READINGS = 6
-_DATE = (
-    r"\b(?:\d{1,2}(?:st|nd|rd|th)?(?: of)? )?(?:MONTH)\b\.?(?: \d{1,2}(?:st|nd|rd|th)?\b)?(?:,? (?:19|20)\d\d\b)?"
-    r"|\b(?:in|since|by|until|early|mid|late|spring|summer|autumn|fall|winter)[ -](?:19|20)\d\d\b"
-    r"(?=\W*$|[.,;:!?)]| (?:and|but|when|with|for|at|to|the|a|I|we|he|she|they)\b)"
-)
-_MAX_SUBJECT = 4  # words between the auxiliary and the verb of "What did the red car cost?"
-_AMOUNTS = frozenset({"tall", "high", "heavy", "wide", "deep", "old"})
-_PRICES = frozenset({"cost", "pay", "paid", "spend", "spent", "earn", "weigh", "owe", "charge"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +46,8 @@ class Question:
         over: indexes of the steps whose relation has ended ("my ex-husband").
         asks_identity: True for questions of identity, such as "who is Anna".
         asks_state: True for a question word with a form of "be", as in "where was Tunde in May".
-        asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``amount`` for a
-            number in a question that is not understood, ``value`` for most questions.
+        asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``value`` for most questions.
+        attribute: the attribute that is wanted of what the path leads to, such as ``color`` in "what color is my car".
         value: the value that the question names ("sardines" in "Do I like sardines?"), or the noun that limits the
             answer ("pizza" in "Which pizza do I like?").
         is_list: True if several values are wanted.
@@ -80,6 +67,7 @@ class Question:
     asks_identity: bool = False
     asks_state: bool = False
     asks: Asks = "other"
+    attribute: str = ""
     value: str = ""
     is_list: bool = False
     tense: Tense = "any"
@@ -122,36 +110,19 @@ def compile_question(
             reading, prepared = other, again
     about = spans() if prepared.has_time or prepared.anchor is not None or not prepared.tokens else ()
     if reading is None or (reading.subject is None and not reading.asks_assistant):
-        chain = find_chain(head, entities)
+        chain, lows = find_chain(head, entities), [token.low for token in prepared.tokens]
         return Question(
             chain.start,
             chain.steps,
             asks_identity=_asks_identity(prepared.tokens),
             asks_state=_asks_state(prepared.tokens),
-            asks="amount" if _asks_amount(prepared.tokens) else "other",
+            asks="other",
+            attribute="amount" if asks_amount(lows) else find_attribute(lows),
             tense=prepared.tense,
             spans=about,
             anchor=prepared.anchor,
         )
     return _to_question(reading, prepared, about)
-
-
-def names_amount(text: str) -> bool:
-    """Return True if a text names a number, in figures or in English words, other than that of a date."""
-    text = _date_pattern().sub(" ", text)
-    return any(char.isnumeric() for char in text) or not _number_words().isdisjoint(_WORDS.findall(text.lower()))
-
-
-@cache
-def _date_pattern() -> re.Pattern[str]:
-    """Return a pattern of dates with a month in capitals, and of years that something else shows to be one."""
-    months = map(str.capitalize, load_grammar("english").words["months"])
-    return re.compile(_DATE.replace("MONTH", "|".join(sorted(months))))
-
-
-@cache
-def _number_words() -> frozenset[str]:
-    return frozenset(load_grammar("english").words["numbers"]) | _QUANTITIES
 
 
 def expand_kinship(question: Question) -> Iterator[Question]:
@@ -183,18 +154,6 @@ def _chains_of(family: str, term: str) -> Iterator[tuple[str, ...]]:
 
 def _asks_identity(tokens: Sequence[Token]) -> bool:
     return _asks_state(tokens) and tokens[0].low in ("who", "what")
-
-
-def _asks_amount(tokens: Sequence[Token]) -> bool:
-    if len(tokens) < 2:
-        return False
-    lows = [token.low for token in tokens]
-    if lows[0] == "what" and lows[1] in LISTS["aux"]:
-        at = next((index for index, low in enumerate(lows[: _MAX_SUBJECT + 3]) if low in _PRICES), 0)
-        is_verb = at > 0 and lows[at - 1] != "to"
-        return is_verb and (at == len(lows) - 1 or (lows[at + 1] == "for" and at + 2 < len(lows)))
-    is_price = lows[1] == "much" and not _PRICES.isdisjoint(lows)
-    return lows[0] == "how" and (is_price or lows[1] in _AMOUNTS)
 
 
 def _asks_state(tokens: Sequence[Token]) -> bool:
@@ -243,6 +202,7 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
         over=over,
         asks_identity=reading.asks_identity,
         asks=reading.asks,
+        attribute=find_attribute([token.low for token in prepared.tokens]),
         value=reading.value,
         is_list=reading.is_list,
         tense="past" if is_past and tense in ("any", "now") else tense,
@@ -766,7 +726,7 @@ class _ClauseReader:
         if opening.word == "whether" and not value:
             value = " ".join(low for low in self.lows[index + 1 : end] if low not in LISTS["prepositions"])
         if opening.noun and families:
-            is_bare = has_be and self.lows[end - 1 :] in (["in"], ["with"], ["at"]) and verbs[0].has_be
+            is_bare = has_be and self.lows[index:] in (["in"], ["with"], ["at"]) and verbs[0].has_be
             step = replace(step, families=families if is_bare else _join_families(families, step.families))
             value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)
         if not self._is_whole(opening, verbs, end, has_be=has_be):
@@ -789,6 +749,9 @@ class _ClauseReader:
         is_named = bool(opening.noun) and not families_of_noun(opening.head)
         if is_named and (opening.word == "count" or any(one.family in _LOOSE_FAMILIES for one in verbs)):
             return False
+        answers = {load_families()[one.family].answer for one in verbs}
+        if is_named and answers == {"person"} and opening.head not in _PERSONS:
+            return False  # "which bank am I with"
         rest = self.lows[end:]
         if opening.word in ("whether", "when", "why", "since") or not rest:
             return True
@@ -861,6 +824,7 @@ class _ClauseReader:
 
 _LOOSE_FAMILIES = {"runs", "takes", "hobby", "member_of", "visited", "studies_at", "owns", "has_condition"}
 """Families with verbs that take any object, so that a noun which no family knows makes another meaning likely."""
+_PERSONS = LISTS["generic"] | {"guy", "girl", "man", "woman", "boy", "lady", "bloke", "lad", "lass", "friend", "one"}
 _ADJECTIVES = frozenset({"open", "own", "like", "found"})  # "where's Tom live" is said, but "is Tom open" has no verb
 _STATES = frozenset({"called", "named", "located", "situated"})
 _MAX_PLACE_WORDS = 4
@@ -892,6 +856,8 @@ def _join_families(nouns: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[str,
     if both:
         return both
     narrower = tuple(name for name in nouns if load_families()[name].broader in verbs)
+    if not narrower and verbs and all(load_families()[name].answer == "place" for name in (*nouns, *verbs)):
+        return verbs  # "which city was I born in" asks for no home
     return narrower or (*verbs, *(name for name in nouns if name not in verbs))
 
 

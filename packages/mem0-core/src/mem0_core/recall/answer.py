@@ -10,11 +10,13 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Hit
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
+from mem0_core.language.attributes import find_words
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
+from mem0_core.recall._absence import describe_empty, describe_missing, find_gate, find_stating
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall._timeline import Period, is_same_value
-from mem0_core.recall.search import find_gate, recall
+from mem0_core.recall.search import recall
 from mem0_core.recall.validity import SlotAnswer
 
 if TYPE_CHECKING:
@@ -61,11 +63,13 @@ def answer(ports: Ports, request: SearchRequest) -> Flow[Answer]:
     search = yield from recall(ports, replace(request, allow_no_answer=False, threshold=0.0))
     if request.query.question.asks == "reason":  # no value of a slot is one
         return _answer_from_hits(search, None)
+    if request.query.question.attribute and search.hits:
+        return _answer_attribute(search)
     path = yield from _find_path(ports, search)
     slot = search.slot_answer
     if slot is not None and slot.memories:
         return _answer_from_slot(search, slot, path)
-    if path is not None:
+    if path is not None and not (slot is not None and slot.is_of_other_kind):
         return _answer_from_path(search, path)
     return _answer_from_hits(search, slot)
 
@@ -80,6 +84,17 @@ def _find_path(ports: Ports, search: Search) -> Flow[Path | None]:
         return None
     paths = yield from traverse(ports, request.query, request.scope, as_of=request.as_of, limit=1)
     return paths[0] if paths else None
+
+
+def _answer_attribute(search: Search) -> Answer:
+    """Return the memories that state an attribute as the answer, with its words."""
+    query = search.request.query
+    stating = find_stating(search.hits, query)
+    if not stating:
+        return Answer(False, nearest=search.hits[0], note=describe_missing(query))
+    values = tuple(dict.fromkeys(find_words(query.question.attribute, stating[0].item.text, query.names)))
+    note = "" if values else "the best memory; no value was read"
+    return Answer(True, values, confidence=_SIMILAR, hits=stating, note=note)
 
 
 def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> Answer:
@@ -174,8 +189,7 @@ def _answer_from_hits(search: Search, slot: SlotAnswer | None) -> Answer:
     if best is None:
         return Answer(False, note="there are no memories")
     if slot is not None:
-        families = " or ".join(name.replace("_", " ") for name in slot.families)
-        return Answer(False, nearest=best, note=f"no memory is about {families} of that subject")
-    if best.score < find_gate(search.request):
+        return Answer(False, nearest=best, note=describe_empty(slot))
+    if best.score < find_gate(search):
         return Answer(False, nearest=best, note="no memory is near enough to the question")
     return Answer(True, confidence=min(_SIMILAR, best.score), hits=[best], note="the best memory; no value was read")

@@ -15,11 +15,11 @@ from mem0_core.domain.filters import matches
 from mem0_core.domain.records import Event, Hit, MemoryItem, Scope, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
+from mem0_core.recall._absence import explain_no_answer
 from mem0_core.recall._ranking import rank_rows_by_words
 from mem0_core.recall.search import (
     Search,
     SearchRequest,
-    explain_no_answer,
     plan_search,
     rank_hits,
     retrieve_ranked,

@@ -18,9 +18,7 @@ from mem0_core.domain.recipes import DEFAULT_RERANK_CHARS, DEFAULT_RERANK_POOL
 from mem0_core.domain.records import Hit, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import ContextReranker, Passage, Ports
-from mem0_core.language.parsed_query import ParsedQuery
-from mem0_core.language.question import names_amount
-from mem0_core.language.terms import extract_terms
+from mem0_core.recall._absence import explain_no_answer
 from mem0_core.recall._asked_time import demote_out_of_time, demote_superseded, prefer_latest
 from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._current import ORDERED_HITS, prefer_current
@@ -39,24 +37,17 @@ from mem0_core.recall.validity import (
     find_slot_answer,
     prefer_answers,
     prefer_chain_end,
-    proves_absence,
 )
 
 __all__ = [
     "Search",
     "SearchRequest",
-    "explain_no_answer",
-    "find_gate",
     "plan_search",
     "rank_hits",
     "recall",
     "retrieve_ranked",
 ]
 
-_CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
-_ADVICE_SHARE = 0.5  # of the gate, for a question about words of the assistant: it rarely repeats them
-_PERSONAL_SHARE = 0.7  # of the gate, for a question about the speaker: nearly all memories are, questions of others not
-_NEAR_HITS = 3  # that may name the number that a question asks for
 _OTHERS_SHARE = 0.6  # of the score that a memory of the user keeps for a question about words of the assistant
 _DATE_CHARS = len("2024-05-08")
 _OVERFETCH_FACTOR = 4  # more hits are fetched where their age reorders them, or expired memories take places
@@ -263,37 +254,6 @@ def _read_passages(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[li
         )
         for hit in hits
     ]
-
-
-def explain_no_answer(search: Search, hits: Sequence[Hit]) -> str:
-    """Return why the hits of a search, best first, are no answer; empty if they may be one.
-
-    Where the query asks for a slot, the slot decides: it was filled or it was not. Else the best score does, and where
-    an empty slot proves little.
-    """
-    answer, query, best = search.slot_answer, search.request.query, hits[0]
-    if answer is not None and (answer.is_known or proves_absence(answer, query.question, hits)):
-        is_known = answer.is_known or bool(search.graph.paths) or best.score >= _CERTAIN_SCORE
-        return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
-    if query.question.asks == "amount" and not _name_amount(hits[:_NEAR_HITS], query):
-        return "no memory near the question names a number"
-    gate = find_gate(search.request)
-    return f"the best hit scores {best.score:.2f}, below the gate of {gate:.2g}" if best.score < gate else ""
-
-
-def find_gate(request: SearchRequest) -> float:
-    """Return the score that the best hit of a search has to reach to answer: less where questions share few words."""
-    query = request.query
-    if query.question.asks_assistant:
-        return request.recipe.gate * _ADVICE_SHARE
-    return request.recipe.gate * (_PERSONAL_SHARE if query.mentions_speaker else 1.0)
-
-
-def _name_amount(hits: Sequence[Hit], query: ParsedQuery) -> bool:
-    """Return True if one of some hits names a number; where some share a word with the query, one of those."""
-    terms = set(query.terms)
-    sharing = [hit for hit in hits if not terms.isdisjoint(extract_terms(hit.item.text))]
-    return any(names_amount(hit.item.text) for hit in sharing or hits)
 
 
 def _apply_threshold(search: Search) -> None:

@@ -18,7 +18,7 @@ from mem0_core.domain.mention_index import words_of
 from mem0_core.domain.records import Hit, MemoryItem, Validity
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
-from mem0_core.language.families import families_of_noun, load_families, with_narrower
+from mem0_core.language.families import families_of_noun, is_of_other_kind, load_families, with_narrower
 from mem0_core.language.question import Question, expand_kinship
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, ending_key, slot_key
 from mem0_core.recall._asked_time import said_at
@@ -56,6 +56,7 @@ class SlotAnswer:
         timeline: everything said about the slot.
         periods: the values that answer the question, best first.
         memories: the memories that answer it, best first.
+        is_of_other_kind: True if all values are of another kind than the question names: of dogs, not of cats.
         over: keys of the memories with statements that do not hold at the time of the question.
     """
 
@@ -64,6 +65,7 @@ class SlotAnswer:
     timeline: Timeline
     periods: list[Period] = field(default_factory=list)
     memories: list[SlotMemory] = field(default_factory=list)
+    is_of_other_kind: bool = False
     over: frozenset[tuple[str, str]] = frozenset()
 
     @property
@@ -110,7 +112,10 @@ def _read_slot(reader: SlotReader, question: Question) -> Flow[SlotAnswer]:
 
 def _choose(answer: SlotAnswer, question: Question, now: str, hits: Sequence[Hit]) -> SlotAnswer:
     """Return an answer with the values that hold at the time of the question, best first."""
-    timeline = _limit_to_value(answer.timeline, question)
+    of_kind = _limit_to_kind(answer.timeline, question)
+    if answer.is_known and not of_kind:
+        return replace(answer, timeline=of_kind, is_of_other_kind=True)
+    timeline = _limit_to_value(of_kind, question)
     scores = {(hit.item.id, hit.item.text): hit.score for hit in hits}
     order = {name: place for place, name in enumerate(answer.families)}
     asked = sorted(
@@ -129,6 +134,16 @@ def _choose(answer: SlotAnswer, question: Question, now: str, hits: Sequence[Hit
     chosen = {one.key for one in memories}
     over = frozenset(one.memory.key for one in (*timeline.periods, *timeline.endings) if one.memory.key not in chosen)
     return replace(answer, timeline=timeline, periods=periods, memories=memories, over=over)
+
+
+def _limit_to_kind(timeline: Timeline, question: Question) -> Timeline:
+    """Return a timeline without values of another kind than the question names: the doctor is not the dentist."""
+    noun = question.steps[-1].split()[-1]
+
+    def is_meant(one: Period) -> bool:
+        return not is_of_other_kind(one.memory.item.text, noun, one.statement.family)
+
+    return Timeline(list(filter(is_meant, timeline.periods)), list(filter(is_meant, timeline.endings)))
 
 
 def _limit_to_value(timeline: Timeline, question: Question) -> Timeline:

@@ -1,0 +1,65 @@
+"""Signs that no memory answers a query: an empty slot, an attribute that no memory states, or a low score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mem0_core.domain.records import Hit
+from mem0_core.language.attributes import find_nouns, states_attribute
+from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.language.terms import extract_terms
+from mem0_core.recall._plan import Search
+from mem0_core.recall.validity import SlotAnswer, proves_absence
+
+_CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
+_NEAR_HITS = 5  # that may state the attribute that a query asks for
+# Shares of the gate:
+_ADVICE_SHARE = 0.5  # for a question about words of the assistant: it rarely repeats them
+_PERSONAL_SHARE = 0.7  # for a question about the speaker: nearly all memories are, questions of others not
+_UNHEARD_SHARE = 0.83  # for the same, if no memory has any word of it
+
+
+def explain_no_answer(search: Search, hits: Sequence[Hit]) -> str:
+    """Return why the hits of a search, best first, are no answer; empty if they may be one.
+
+    Where the query asks for an attribute, a memory has to state it. Where it asks for a slot, the slot decides: it was
+    filled or it was not. Else the best score does, and where an empty slot proves little.
+    """
+    answer, query, best = search.slot_answer, search.request.query, hits[0]
+    if query.question.attribute:
+        return "" if find_stating(hits, query) else describe_missing(query)
+    if answer is not None and answer.is_of_other_kind:
+        return describe_empty(answer)
+    if answer is not None and (answer.is_known or proves_absence(answer, query.question, hits)):
+        is_known = answer.is_known or bool(search.graph.paths) or best.score >= _CERTAIN_SCORE
+        return "" if is_known else describe_empty(answer)
+    gate = find_gate(search)
+    return f"the best hit scores {best.score:.2f}, below the gate of {gate:.2g}" if best.score < gate else ""
+
+
+def describe_missing(query: ParsedQuery) -> str:
+    return f"no memory near the question states the {query.question.attribute.replace('_', ' ')}"
+
+
+def describe_empty(answer: SlotAnswer) -> str:
+    return f"no memory is about {' or '.join(answer.families).replace('_', ' ')} of that subject"
+
+
+def find_stating(hits: Sequence[Hit], query: ParsedQuery) -> list[Hit]:
+    """Return those of the best hits that share a word with a query and state the attribute it asks for."""
+    attribute = query.question.attribute
+    wanted = set(query.terms).difference(extract_terms(find_nouns(attribute)))
+    near = [hit for hit in hits[:_NEAR_HITS] if hit.is_answer or wanted.intersection(extract_terms(hit.item.text))]
+    return [hit for hit in near if states_attribute(attribute, hit.item.text, query.names)]
+
+
+def find_gate(search: Search) -> float:
+    """Return the score that the best hit of a search has to reach to answer: less where questions share few words."""
+    request = search.request
+    query, gate = request.query, request.recipe.gate
+    if query.question.asks_assistant:
+        return gate * _ADVICE_SHARE
+    if not query.mentions_speaker:
+        return gate
+    is_unheard = bool(query.terms) and not search.word_weights and not request.recipe.is_dense_only
+    return gate * (_UNHEARD_SHARE if is_unheard else _PERSONAL_SHARE)
