@@ -169,11 +169,12 @@ def gguf(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and format with ruff, the direction of imports and the subjects of commits."""
+    """Check style and format with ruff, the direction of imports, generated code and the subjects of commits."""
     install(session, ("mem0-core", *ADAPTERS, KIT), "lint")
     session.run("ruff", "check", *session.posargs)
     session.run("ruff", "format", "--check")
     session.run("lint-imports")
+    session.run("python", "tools/generate_memory.py", "--check")
     session.run("python", "tools/check_subjects.py")
 
 

@@ -1,18 +1,18 @@
-"""The explicit methods of `Memory` and `AsyncMemory`: signatures, documentation, and async forms."""
+"""The explicit methods of `Memory` and `AsyncMemory`: signatures, documentation, and their generated text."""
 
 from __future__ import annotations
 
 import inspect
-import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mem0_core import AsyncMemory, HistoryDict, Memory
+from mem0_core import AsyncMemory, Memory
 from mem0_core.testing import HashEmbedder
 from tests.support import open_memory
+from tools import generate_memory
 
 SYNC_METHODS = [name for name in vars(Memory) if not name.startswith("_") and f"a{name}" in vars(Memory)]
 FLOW_METHODS = [name for name in SYNC_METHODS if name != "close"]
@@ -24,18 +24,20 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def public_functions(owner: type) -> set[str]:
-    return {name for name, value in vars(owner).items() if inspect.isfunction(value) and not name.startswith("_")}
+def test_the_generated_methods_are_up_to_date() -> None:
+    source = generate_memory.MEMORY.read_text(encoding="utf-8")
+    assert source == generate_memory.generate(source), "memory.py is stale: run python tools/generate_memory.py"
 
 
-def test_every_method_has_its_async_forms() -> None:
-    assert public_functions(Memory) == {form for name in SYNC_METHODS for form in (name, f"a{name}")}
-    assert public_functions(AsyncMemory) == set(SYNC_METHODS)
-
-
-def test_a_method_shows_the_result_of_its_flow() -> None:
-    assert inspect.signature(Memory.get).return_annotation == "MemoryDict | None"
-    assert typing.get_type_hints(AsyncMemory.history)["return"] == list[HistoryDict]
+def test_the_generator_restores_a_lost_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = generate_memory.MEMORY.read_text(encoding="utf-8")
+    stale = tmp_path / "memory.py"
+    stale.write_text(source.replace("async def aget(", "async def aget_one("), encoding="utf-8")
+    monkeypatch.setattr(generate_memory, "MEMORY", stale)
+    assert generate_memory.main(["--check"]) == 1
+    assert generate_memory.main([]) == 0
+    assert stale.read_text(encoding="utf-8") == source
+    assert generate_memory.main(["--check"]) == 0
 
 
 @pytest.mark.parametrize("name", FLOW_METHODS)

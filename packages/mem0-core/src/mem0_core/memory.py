@@ -1,6 +1,7 @@
 """`Memory` and `AsyncMemory`: the public methods of long-term memory.
 
-Each method of `Memory` returns a flow of `mem0_core.api`, which `sync_method` runs. Its async forms are made from it.
+Each sync method of `Memory` is written here, and runs a flow of `mem0_core.api`. The async methods repeat the sync
+signatures; ``python tools/generate_memory.py`` writes them between the markers, and a test fails if they are stale.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mem0_core.api.factory import FrameworkModel
 from mem0_core.api.files import FilesApi
 from mem0_core.api.graph import GraphApi
 from mem0_core.api.search import SearchApi
+from mem0_core.api.spaces import SpacesApi
 from mem0_core.api.update import UpdateApi
 from mem0_core.config import MemoryConfig, advise_argument, choose_config
 from mem0_core.domain.erasure import ErasureReceipt
@@ -49,7 +51,7 @@ from mem0_core.domain.records import (
 from mem0_core.domain.suggestions import check_arguments
 from mem0_core.domain.trust import TrustClass
 from mem0_core.errors import ArgumentError, ConfigError
-from mem0_core.flow import Flow, StepRecord, async_method, client_method, sync_method
+from mem0_core.flow import StepRecord
 from mem0_core.interfaces import ChatModel, Embedder, GraphIndex, MemoryStore, RecordStore, Reranker, VectorIndex
 from mem0_core.interfaces.keys import Keys
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
@@ -59,7 +61,7 @@ __all__ = ["AsyncMemory", "Memory"]
 
 @convert_errors_of("__init__", "from_config", "close", "aclose")
 @check_arguments(advise=advise_argument)
-class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
+class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
     """Long-term memory for agents, stored on this machine by default.
 
     Threads and tasks may share a memory. Close it, or use it as a context manager.
@@ -178,7 +180,6 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
 
     # --- Add ---------------------------------------------------------------------------------------------------------
 
-    @sync_method
     def add(
         self,
         messages: Messages,
@@ -200,7 +201,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         max_pending: int | None = None,
         source: str | None = None,
         trust: TrustClass | None = None,
-    ) -> Flow[AddResult]:
+    ) -> AddResult:
         """Learn from a conversation: add new facts, update changed ones, delete those that no longer hold.
 
         Args:
@@ -246,7 +247,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             ModelError: A model call failed. ReplyError: with ``on_bad_reply="raise"``, its reply was malformed.
             StoreError: The commit failed. After any of these errors, nothing is written.
         """
-        return self._add_flow(
+        flow = self._add_flow(
             messages,
             ids=(user_id, agent_id, run_id),
             metadata=metadata,
@@ -263,8 +264,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             max_pending=max_pending,
             origin=(source, trust),
         )
+        return self._to_version(self._run(flow), "add")
 
-    @sync_method
     def add_many(
         self,
         messages: Iterable[str | Mapping[str, Any]],
@@ -279,7 +280,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         source: str | None = None,
         trust: TrustClass | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
-    ) -> Flow[AddManyResult]:
+    ) -> AddManyResult:
         """Import many messages, each as one verbatim memory, in transactions of some hundred messages.
 
         The result equals that of as many calls of `add` (with ``infer=False`` if there is a model). It asks no model.
@@ -304,7 +305,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             InputError: A message cannot be stored (the error names it), or the key belongs to a longer import.
             StoreError: A commit failed. After any error, earlier commits are kept.
         """
-        return self._add_many_flow(
+        flow = self._add_many_flow(
             messages,
             ids=(user_id, agent_id, run_id),
             metadata=metadata,
@@ -314,24 +315,22 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             origin=(source, trust),
             on_progress=on_progress,
         )
+        return self._run(flow)
 
-    @sync_method
     def pending(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
-    ) -> Flow[list[JobDict]]:
+    ) -> list[JobDict]:
         """Return queued jobs, oldest first; without an id, those of all scopes.
 
         A job that failed too often, or whose reply was unusable, has the state ``failed`` and an ``error``, and waits
         for `retry`.
         """
-        return self._pending_flow(ids=(user_id, agent_id, run_id))
+        return self._run(self._pending_flow(ids=(user_id, agent_id, run_id)))
 
-    @sync_method
-    def flush(self, timeout: float | None = None) -> Flow[bool]:
+    def flush(self, timeout: float | None = None) -> bool:
         """Wait until all queued jobs except failed ones are done; return False after `timeout` seconds."""
-        return self._flush_flow(timeout)
+        return self._run(self._flush_flow(timeout))
 
-    @sync_method
     def retry(
         self,
         job_id: str,
@@ -339,7 +338,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[None]:
+    ) -> None:
         """Queue a failed job again.
 
         Args:
@@ -348,11 +347,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             NotFoundError: No failed job has that id.
         """
-        return self._retry_flow(job_id, ids=(user_id, agent_id, run_id))
+        return self._run(self._retry_flow(job_id, ids=(user_id, agent_id, run_id)))
 
     # --- Search ------------------------------------------------------------------------------------------------------
 
-    @sync_method
     def search(
         self,
         query: str,
@@ -372,7 +370,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         reference_date: int | float | str | date | None = None,
         allow_no_answer: bool = False,
         include_superseded: bool = False,
-    ) -> Flow[SearchResult]:
+    ) -> SearchResult:
         """Return the memories of a scope that best answer `query`, best first, with the relations relevant to it.
 
         Args:
@@ -407,7 +405,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             ScopeError: No id is given, or one is invalid.
             ConfigError: The recipe does not exist.
         """
-        return self._search_flow(
+        flow = self._search_flow(
             query,
             ids=(user_id, agent_id, run_id),
             limit=limit,
@@ -423,8 +421,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             allow_no_answer=allow_no_answer,
             include_superseded=include_superseded,
         )
+        return self._to_version(self._run(flow), "search")
 
-    @sync_method
     def answer(
         self,
         question: str,
@@ -436,7 +434,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         min_trust: TrustClass | None = None,
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
-    ) -> Flow[AnswerDict]:
+    ) -> AnswerDict:
         """Answer a question from the memories of a scope, without a model.
 
         A question about a state ("Where does my sister's husband work?", "Who was I dating in 2021?", "Where did I live
@@ -454,7 +452,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             QueryError: The question is empty, or a filter is invalid.
             ScopeError: No id is given, or one is invalid.
         """
-        return self._answer_flow(
+        flow = self._answer_flow(
             question,
             ids=(user_id, agent_id, run_id),
             filters=filters,
@@ -462,8 +460,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             as_of=as_of,
             reference_date=reference_date,
         )
+        return self._run(flow)
 
-    @sync_method
     def explain_missing(
         self,
         query: str,
@@ -482,7 +480,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
         allow_no_answer: bool = False,
-    ) -> Flow[MissingDict]:
+    ) -> MissingDict:
         """Explain why `search` with the same arguments does not return a memory.
 
         Returns:
@@ -491,7 +489,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             no_answer or lost_at_rerank; ``detail``, the reason as a sentence; ``rank`` among the scored candidates,
             and ``ranks`` in each source; ``score`` and ``signals``.
         """
-        return self._explain_missing_flow(
+        flow = self._explain_missing_flow(
             query,
             memory_id,
             ids=(user_id, agent_id, run_id),
@@ -506,8 +504,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             reference_date=reference_date,
             allow_no_answer=allow_no_answer,
         )
+        return self._run(flow)
 
-    @sync_method
     def context(
         self,
         query: Messages | None = None,
@@ -528,7 +526,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         citations: bool = False,
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
-    ) -> Flow[ContextDict]:
+    ) -> ContextDict:
         """Assemble an agent's context within a token budget: summary, memories, relations and recent messages.
 
         Args:
@@ -555,7 +553,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             ones. Of near-duplicates only the newest is included, at the rank of the best. A line about something that
             is over says so with ``until``.
         """
-        return self._context_flow(
+        flow = self._context_flow(
             query,
             ids=(user_id, agent_id, run_id),
             max_tokens=max_tokens,
@@ -572,8 +570,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             as_of=as_of,
             reference_date=reference_date,
         )
+        return self._run(flow)
 
-    @sync_method
     def get(
         self,
         memory_id: str,
@@ -581,16 +579,15 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[MemoryDict | None]:
+    ) -> MemoryDict | None:
         """Return the memory with this id, or None.
 
         Args:
             user_id, agent_id, run_id: Owner. Another owner's memory is treated as if it did not exist. Pass them if the
                 id comes from a user or a model; without them, any memory is accessible.
         """
-        return self._get_flow(memory_id, ids=(user_id, agent_id, run_id))
+        return self._run(self._get_flow(memory_id, ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def get_all(
         self,
         *,
@@ -602,7 +599,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         top_k: int | None = None,
         min_trust: TrustClass | None = None,
         show_expired: bool = False,
-    ) -> Flow[SearchResult]:
+    ) -> SearchResult:
         """Return the memories of a scope, oldest first.
 
         Args:
@@ -610,7 +607,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
                 ``limit=None``, all of them.
             min_trust: As in `search`.
         """
-        return self._get_all_flow(
+        flow = self._get_all_flow(
             ids=(user_id, agent_id, run_id),
             filters=filters,
             limit=limit,
@@ -618,8 +615,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             min_trust=min_trust,
             show_expired=show_expired,
         )
+        return self._to_version(self._run(flow), "get_all")
 
-    @sync_method
     def history(
         self,
         memory_id: str,
@@ -627,15 +624,14 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[list[HistoryDict]]:
+    ) -> list[HistoryDict]:
         """Return every change of a memory, oldest first, even if it is deleted.
 
         Args:
             user_id, agent_id, run_id: As in `get`.
         """
-        return self._history_flow(memory_id, ids=(user_id, agent_id, run_id))
+        return self._run(self._history_flow(memory_id, ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def changes(
         self,
         *,
@@ -644,7 +640,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[ChangesDict]:
+    ) -> ChangesDict:
         """Return the next changes of memories, in the order in which they were made.
 
         Pass the returned ``cursor`` as `after` to read on. Each change is in the feed exactly once, and a change that
@@ -656,9 +652,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             limit: Maximum number of changes.
             user_id, agent_id, run_id: Only changes in this scope; without ids, of the whole store.
         """
-        return self._changes_flow(after=after, limit=limit, ids=(user_id, agent_id, run_id))
+        return self._run(self._changes_flow(after=after, limit=limit, ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def pin(
         self,
         memory_id: str,
@@ -667,7 +662,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[None]:
+    ) -> None:
         """Include a memory in every `context` of its scope regardless of the query; False ends this.
 
         Args:
@@ -676,9 +671,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             NotFoundError: No memory has that id.
         """
-        return self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id))
+        return self._run(self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def feedback(
         self,
         memory_id: str,
@@ -687,7 +681,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[FeedbackDict]:
+    ) -> FeedbackDict:
         """Count a memory as useful or useless; the signal ``feedback`` of a search raises or lowers it a little.
 
         ``search(explain=True)`` shows the contribution to a score. The counts leave with the memory.
@@ -703,9 +697,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             NotFoundError: No memory has that id.
             CapabilityError: The store does not keep feedback.
         """
-        return self._feedback_flow(memory_id, useful, ids=(user_id, agent_id, run_id))
+        return self._run(self._feedback_flow(memory_id, useful, ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def count_citations(
         self,
         answer: str,
@@ -714,7 +707,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[list[str]]:
+    ) -> list[str]:
         """Count each memory that an answer cites as useful once more, and return their ids.
 
         Args:
@@ -726,11 +719,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             InputError: `citations` has another form.
             CapabilityError: The store does not keep feedback.
         """
-        return self._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id))
+        return self._run(self._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id)))
 
     # --- Graph -------------------------------------------------------------------------------------------------------
 
-    @sync_method
     def relations(
         self,
         *,
@@ -740,7 +732,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         as_of: int | float | str | datetime | None = None,
         ended: bool = False,
         limit: int | None = None,
-    ) -> Flow[list[RelationDict]]:
+    ) -> list[RelationDict]:
         """Return the valid relations of a scope, oldest first.
 
         Args:
@@ -748,9 +740,9 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             ended: Include ended relations; each has ``valid_from``, ``valid_to`` and ``invalidated_at``.
             limit: Maximum number of relations. Default: all.
         """
-        return self._relations_flow(ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit)
+        flow = self._relations_flow(ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit)
+        return self._run(flow)
 
-    @sync_method
     def traverse(
         self,
         question: str,
@@ -761,7 +753,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         as_of: int | float | str | datetime | None = None,
         limit: int = 5,
         depth: int | None = None,
-    ) -> Flow[list[PathDict]]:
+    ) -> list[PathDict]:
         """Follow a question such as "Where does my sister work?" through the graph; return the paths, best first.
 
         A path starts at a name or at the user, and follows the terms in their logical order. For a question without
@@ -781,9 +773,9 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             QueryError: The question is empty.
         """
-        return self._traverse_flow(question, ids=(user_id, agent_id, run_id), as_of=as_of, limit=limit, depth=depth)
+        flow = self._traverse_flow(question, ids=(user_id, agent_id, run_id), as_of=as_of, limit=limit, depth=depth)
+        return self._run(flow)
 
-    @sync_method
     def query(
         self,
         text: str,
@@ -793,7 +785,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
         parameters: Mapping[str, Any] | None = None,
-    ) -> Flow[QueryResult]:
+    ) -> QueryResult:
         """Query the graph of a scope by patterns, conditions and similarity; the graph page documents the language.
 
         ``MATCH (a:person)-[r:works_at]->(b) WHERE SIMILAR(b, 'an oil company', 0.5) RETURN a.name, r LIMIT 10``
@@ -812,9 +804,9 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             QueryError: The query cannot be parsed (the error has the position and the nearest accepted form), is
                 invalid, or takes too long. A query never reads data outside the scope.
         """
-        return self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of, parameters=parameters)
+        flow = self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of, parameters=parameters)
+        return self._run(flow)
 
-    @sync_method
     def visualize(
         self,
         path: str | Path | None = None,
@@ -825,7 +817,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[str]:
+    ) -> str:
         """Draw the graph of a scope as one HTML file that works offline, and return its path.
 
         The page has a search box, a relation filter and a time slider; a click shows the source memories. The file
@@ -840,9 +832,9 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             MissingExtraError: Run ``pip install 'mem0-core[viz]'``.
             InputError: An entity is not in the graph, or the file cannot be written.
         """
-        return self._visualize_flow(path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit)
+        flow = self._visualize_flow(path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit)
+        return self._run(flow)
 
-    @sync_method
     def merge(
         self,
         what: Literal["all", "entities", "relationships"] = "all",
@@ -854,7 +846,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         into: str | None = None,
         threshold: float | None = None,
         dry_run: bool = True,
-    ) -> Flow[MergeResult]:
+    ) -> MergeResult:
         """Merge entities or relationships that have several names; a dry run by default.
 
         The remaining name takes over the relations of the merged names, with their weights and evidence. Later mentions
@@ -877,11 +869,11 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             InputError: One of `names` is not in the graph, or they belong to several scopes.
         """
-        return self._merge_flow(
+        flow = self._merge_flow(
             what, ids=(user_id, agent_id, run_id), names=names, into=into, threshold=threshold, dry_run=dry_run
         )
+        return self._run(flow)
 
-    @sync_method
     def unmerge(
         self,
         merge_id: str,
@@ -889,7 +881,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[MergeDict]:
+    ) -> MergeDict:
         """Revert a merge: restore the graph, except for later additions and deletions.
 
         Args:
@@ -899,18 +891,16 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             NotFoundError: No active merge has that id.
             InputError: A later merge builds on it; revert that one first.
         """
-        return self._unmerge_flow(merge_id, ids=(user_id, agent_id, run_id))
+        return self._run(self._unmerge_flow(merge_id, ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def merges(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
-    ) -> Flow[list[MergeDict]]:
+    ) -> list[MergeDict]:
         """Return the merges of a scope, including reverted ones, oldest first."""
-        return self._merges_flow(ids=(user_id, agent_id, run_id))
+        return self._run(self._merges_flow(ids=(user_id, agent_id, run_id)))
 
     # --- Update and delete -------------------------------------------------------------------------------------------
 
-    @sync_method
     def update(
         self,
         memory_id: str,
@@ -920,7 +910,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Replace the text of a memory, and add `metadata` to its metadata.
 
         Relations that only the old text supported end. With graph memory, relations are extracted from the new text, by
@@ -933,9 +923,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             NotFoundError: No memory has that id.
             InputError: The text is empty, or another memory of the scope has the same text.
         """
-        return self._update_flow(memory_id, data, metadata, ids=(user_id, agent_id, run_id))
+        return self._run(self._update_flow(memory_id, data, metadata, ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def update_by_query(
         self,
         query: str | None,
@@ -949,7 +938,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         limit: int = 20,
         metadata: Mapping[str, Any] | None = None,
         dry_run: bool = False,
-    ) -> Flow[ByQueryResult]:
+    ) -> ByQueryResult:
         """Update the memories that match a query, filters, or both, in one transaction.
 
         Args:
@@ -975,7 +964,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             StoreError: The commit failed, or other writers kept changing the matches. After any of these errors,
                 nothing is written.
         """
-        return self._update_by_query_flow(
+        flow = self._update_by_query_flow(
             query,
             data,
             ids=(user_id, agent_id, run_id),
@@ -985,8 +974,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             metadata=metadata,
             dry_run=dry_run,
         )
+        return self._run(flow)
 
-    @sync_method
     def delete(
         self,
         memory_id: str,
@@ -995,7 +984,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         purge: bool = False,
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Erase a memory everywhere, with its source messages and the relations that only it supported.
 
         Its history remains until it is purged; no search finds the memory, not even with `as_of`.
@@ -1007,9 +996,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             NotFoundError: No memory has that id.
         """
-        return self._delete_flow(memory_id, ids=(user_id, agent_id, run_id), purge=purge)
+        return self._run(self._delete_flow(memory_id, ids=(user_id, agent_id, run_id), purge=purge))
 
-    @sync_method
     def delete_by_query(
         self,
         query: str | None,
@@ -1022,7 +1010,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         limit: int = 20,
         purge: bool = False,
         dry_run: bool = False,
-    ) -> Flow[ByQueryResult]:
+    ) -> ByQueryResult:
         """Delete the memories that match a query, filters, or both, in one transaction.
 
         Args:
@@ -1032,7 +1020,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             InputError: More than `limit` memories match; nothing is deleted.
         """
-        return self._delete_by_query_flow(
+        flow = self._delete_by_query_flow(
             query,
             ids=(user_id, agent_id, run_id),
             filters=filters,
@@ -1041,8 +1029,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             purge=purge,
             dry_run=dry_run,
         )
+        return self._run(flow)
 
-    @sync_method
     def delete_all(
         self,
         user_id: str | None = None,
@@ -1050,7 +1038,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         run_id: str | None = None,
         *,
         purge: bool = False,
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Delete everything in a scope, including its messages and its graph.
 
         Args:
@@ -1059,14 +1047,12 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             ScopeError: No id is given; use `reset` to empty the store.
         """
-        return self._delete_all_flow(ids=(user_id, agent_id, run_id), purge=purge)
+        return self._run(self._delete_all_flow(ids=(user_id, agent_id, run_id), purge=purge))
 
-    @sync_method
-    def reset(self) -> Flow[None]:
+    def reset(self) -> None:
         """Empty the whole store: the memories and the history of all scopes."""
-        return self._reset_flow()
+        return self._run(self._reset_flow())
 
-    @sync_method
     def retract(
         self,
         source: str,
@@ -1075,7 +1061,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         purge: bool = False,
-    ) -> Flow[RetractResult]:
+    ) -> RetractResult:
         """Withdraw everything that was learned from a source and that nothing else has said, in one transaction.
 
         A memory returns to its last text that does not depend on the source, or leaves. Its relations, words and
@@ -1099,11 +1085,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             CapabilityError: The store has no sources.
             StoreError: The transaction failed; nothing is withdrawn.
         """
-        return self._retract_flow(source, ids=(user_id, agent_id, run_id), purge=purge)
+        return self._run(self._retract_flow(source, ids=(user_id, agent_id, run_id), purge=purge))
 
     # --- Erasure -----------------------------------------------------------------------------------------------------
 
-    @sync_method
     def erase(
         self,
         user_id: str | None = None,
@@ -1111,7 +1096,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         run_id: str | None = None,
         *,
         reason: str,
-    ) -> Flow[ErasureReceipt]:
+    ) -> ErasureReceipt:
         """Erase everything of a subject, search for residue of it, and return a signed receipt.
 
         Memories, history, messages, summaries, relations, merges, queued jobs, import checkpoints, vector snapshots and
@@ -1132,14 +1117,12 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             InputError: The reason is missing, or quotes the data.
             StoreError: The store or a projection failed. The erasure stays on record and will be resumed.
         """
-        return self._erase_flow(ids=(user_id, agent_id, run_id), reason=reason)
+        return self._run(self._erase_flow(ids=(user_id, agent_id, run_id), reason=reason))
 
-    @sync_method
-    def erasures(self) -> Flow[list[ErasureReceipt]]:
+    def erasures(self) -> list[ErasureReceipt]:
         """Return the receipts of all erasures of this store, oldest first."""
-        return self._erasures_flow()
+        return self._run(self._erasures_flow())
 
-    @sync_method
     def verify_receipt(
         self,
         receipt: Mapping[str, Any],
@@ -1147,18 +1130,17 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-    ) -> Flow[bool]:
+    ) -> bool:
         """Return True if this store signed a receipt and nothing in it was changed.
 
         Args:
             user_id, agent_id, run_id: Also require that the receipt is about exactly this subject.
         """
-        return self._verify_receipt_flow(receipt, ids=(user_id, agent_id, run_id))
+        return self._run(self._verify_receipt_flow(receipt, ids=(user_id, agent_id, run_id)))
 
     # --- Administration ----------------------------------------------------------------------------------------------
 
-    @sync_method
-    def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:
+    def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
         """Embed all texts again with the current embedder, and return the number of memories.
 
         Use it to change the embedder of a store. The old vectors serve until the last new one is ready. Writes go on:
@@ -1170,16 +1152,15 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             StoreError: Writes changed texts in every one of 20 rounds. Nothing is replaced.
         """
-        return self._rebuild_flow(on_progress=on_progress)
+        return self._run(self._rebuild_flow(on_progress=on_progress))
 
-    @sync_method
     def backup(
         self,
         path: str | Path,
         *,
         overwrite: bool = False,
         on_progress: Callable[[int, int | None], object] | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Write a consistent copy of the store to one file while others write; `mem0-core restore` reads it.
 
         Args:
@@ -1194,9 +1175,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             InputError: The file exists, and `overwrite` is not set. StoreError: it cannot be written.
         """
-        return self._backup_flow(path, overwrite=overwrite, on_progress=on_progress)
+        return self._run(self._backup_flow(path, overwrite=overwrite, on_progress=on_progress))
 
-    @sync_method
     def doctor(
         self,
         *,
@@ -1204,7 +1184,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         deep: bool = False,
         torn: str | None = None,
         on_progress: Callable[[int, int | None], object] | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Check the primary store and compare every projection with it; repair problems where possible.
 
         Args:
@@ -1216,10 +1196,9 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Returns:
             ``healthy``, the ``checked`` parts, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
         """
-        return self._doctor_flow(repair=repair, deep=deep, torn=torn, on_progress=on_progress)
+        return self._run(self._doctor_flow(repair=repair, deep=deep, torn=torn, on_progress=on_progress))
 
-    @sync_method
-    def verify(self) -> Flow[VerifyResult]:
+    def verify(self) -> VerifyResult:
         """Derive memories, words, vectors and relations from history and messages, and compare one digest.
 
         Memories come from their history, words and vectors from the texts, and relations by rules from their messages.
@@ -1233,16 +1212,14 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
             CapabilityError: The store has no maintenance.
             ModelError: The embedder failed.
         """
-        return self._verify_flow()
+        return self._run(self._verify_flow())
 
-    @sync_method
     def stats(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Return record counts of a scope; without an id, of the whole store and with its size on disk."""
-        return self._stats_flow(ids=(user_id, agent_id, run_id))
+        return self._run(self._stats_flow(ids=(user_id, agent_id, run_id)))
 
-    @sync_method
     def export(
         self,
         path: str | Path,
@@ -1253,7 +1230,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         format: Literal["jsonl", "csv", "pam", "mif"] = "jsonl",
         overwrite: bool = False,
         on_progress: Callable[[int, int | None], object] | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Write the data of a scope to files; without an id, of all scopes. See `mem0_core.interchange.export_jsonl`.
 
         Args:
@@ -1269,11 +1246,11 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             InputError: A file exists and `overwrite` is not set, or it cannot be written.
         """
-        return self._export_flow(
+        flow = self._export_flow(
             path, ids=(user_id, agent_id, run_id), format=format, overwrite=overwrite, on_progress=on_progress
         )
+        return self._run(flow)
 
-    @sync_method
     def adopt(
         self,
         memories: Iterable[Mapping[str, Any]],
@@ -1281,7 +1258,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         history: Sequence[Mapping[str, Any]] = (),
         messages: Sequence[Mapping[str, Any]] = (),
         on_progress: Callable[[int, int | None], object] | None = None,
-    ) -> Flow[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Import memories from another store with their ids, times and metadata; existing memories stay unchanged.
 
         They are embedded again, unless their vectors are given and the embedder would make the same; without a model,
@@ -1306,50 +1283,591 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
         Raises:
             InputError, ScopeError: An item cannot be stored; the error names it, and nothing is written.
         """
-        return self._adopt_flow(memories, history=history, messages=messages, on_progress=on_progress)
+        return self._run(self._adopt_flow(memories, history=history, messages=messages, on_progress=on_progress))
 
-    # --- Async methods -----------------------------------------------------------------------------------------------
+    # --- Async methods, generated by tools/generate_memory.py: do not edit -------------------------------------------
 
-    aadd = async_method(add)
-    aadd_many = async_method(add_many)
-    apending = async_method(pending)
-    aflush = async_method(flush)
-    aretry = async_method(retry)
-    asearch = async_method(search)
-    aanswer = async_method(answer)
-    aexplain_missing = async_method(explain_missing)
-    acontext = async_method(context)
-    aget = async_method(get)
-    aget_all = async_method(get_all)
-    ahistory = async_method(history)
-    achanges = async_method(changes)
-    apin = async_method(pin)
-    afeedback = async_method(feedback)
-    acount_citations = async_method(count_citations)
-    arelations = async_method(relations)
-    atraverse = async_method(traverse)
-    aquery = async_method(query)
-    avisualize = async_method(visualize)
-    amerge = async_method(merge)
-    aunmerge = async_method(unmerge)
-    amerges = async_method(merges)
-    aupdate = async_method(update)
-    aupdate_by_query = async_method(update_by_query)
-    adelete = async_method(delete)
-    adelete_by_query = async_method(delete_by_query)
-    adelete_all = async_method(delete_all)
-    areset = async_method(reset)
-    aretract = async_method(retract)
-    aerase = async_method(erase)
-    aerasures = async_method(erasures)
-    averify_receipt = async_method(verify_receipt)
-    arebuild = async_method(rebuild)
-    abackup = async_method(backup)
-    adoctor = async_method(doctor)
-    averify = async_method(verify)
-    astats = async_method(stats)
-    aexport = async_method(export)
-    aadopt = async_method(adopt)
+    async def aadd(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        keep: Literal["all", "statements"] = "all",
+        facts_about: Literal["auto", "owner", "user", "agent"] = "auto",
+        memory_type: str | None = None,
+        prompt: str | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
+        ttl: timedelta | float | None = None,
+        dry_run: bool = False,
+        background: bool = False,
+        max_pending: int | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
+    ) -> AddResult:
+        """Async version of `add`."""
+        flow = self._add_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            keep=keep,
+            facts_about=facts_about,
+            memory_type=memory_type,
+            prompt=prompt,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
+            ttl=ttl,
+            dry_run=dry_run,
+            background=background,
+            max_pending=max_pending,
+            origin=(source, trust),
+        )
+        return self._to_version(await self._arun(flow), "add")
+
+    async def aadd_many(
+        self,
+        messages: Iterable[str | Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = False,
+        chunk: int = 256,
+        key: str | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> AddManyResult:
+        """Async version of `add_many`."""
+        flow = self._add_many_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            chunk=chunk,
+            key=key,
+            origin=(source, trust),
+            on_progress=on_progress,
+        )
+        return await self._arun(flow)
+
+    async def apending(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[JobDict]:
+        """Async version of `pending`."""
+        return await self._arun(self._pending_flow(ids=(user_id, agent_id, run_id)))
+
+    async def aflush(self, timeout: float | None = None) -> bool:
+        """Async version of `flush`."""
+        return await self._arun(self._flush_flow(timeout))
+
+    async def aretry(
+        self, job_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> None:
+        """Async version of `retry`."""
+        return await self._arun(self._retry_flow(job_id, ids=(user_id, agent_id, run_id)))
+
+    async def asearch(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = 100,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        explain: bool = False,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+        include_superseded: bool = False,
+    ) -> SearchResult:
+        """Async version of `search`."""
+        flow = self._search_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            explain=explain,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+            include_superseded=include_superseded,
+        )
+        return self._to_version(await self._arun(flow), "search")
+
+    async def aanswer(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> AnswerDict:
+        """Async version of `answer`."""
+        flow = self._answer_flow(
+            question,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            min_trust=min_trust,
+            as_of=as_of,
+            reference_date=reference_date,
+        )
+        return await self._arun(flow)
+
+    async def aexplain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = 100,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> MissingDict:
+        """Async version of `explain_missing`."""
+        flow = self._explain_missing_flow(
+            query,
+            memory_id,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return await self._arun(flow)
+
+    async def acontext(
+        self,
+        query: Messages | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        max_tokens: int = 2000,
+        limit: int = 20,
+        recent: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        exclude: Sequence[str] = (),
+        introduction: str = MEMORIES_INTRODUCTION,
+        count_tokens: Callable[[str], int] | None = None,
+        citations: bool = False,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> ContextDict:
+        """Async version of `context`."""
+        flow = self._context_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            max_tokens=max_tokens,
+            limit=limit,
+            recent=recent,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            recipe=recipe,
+            exclude=exclude,
+            introduction=introduction,
+            count_tokens=count_tokens,
+            citations=citations,
+            as_of=as_of,
+            reference_date=reference_date,
+        )
+        return await self._arun(flow)
+
+    async def aget(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MemoryDict | None:
+        """Async version of `get`."""
+        return await self._arun(self._get_flow(memory_id, ids=(user_id, agent_id, run_id)))
+
+    async def aget_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = 100,
+        top_k: int | None = None,
+        min_trust: TrustClass | None = None,
+        show_expired: bool = False,
+    ) -> SearchResult:
+        """Async version of `get_all`."""
+        flow = self._get_all_flow(
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            limit=limit,
+            top_k=top_k,
+            min_trust=min_trust,
+            show_expired=show_expired,
+        )
+        return self._to_version(await self._arun(flow), "get_all")
+
+    async def ahistory(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[HistoryDict]:
+        """Async version of `history`."""
+        return await self._arun(self._history_flow(memory_id, ids=(user_id, agent_id, run_id)))
+
+    async def achanges(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> ChangesDict:
+        """Async version of `changes`."""
+        return await self._arun(self._changes_flow(after=after, limit=limit, ids=(user_id, agent_id, run_id)))
+
+    async def apin(
+        self,
+        memory_id: str,
+        pinned: bool = True,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        """Async version of `pin`."""
+        return await self._arun(self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
+
+    async def afeedback(
+        self,
+        memory_id: str,
+        useful: bool | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> FeedbackDict:
+        """Async version of `feedback`."""
+        return await self._arun(self._feedback_flow(memory_id, useful, ids=(user_id, agent_id, run_id)))
+
+    async def acount_citations(
+        self,
+        answer: str,
+        citations: Mapping[str, str],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> list[str]:
+        """Async version of `count_citations`."""
+        return await self._arun(self._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id)))
+
+    async def arelations(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        ended: bool = False,
+        limit: int | None = None,
+    ) -> list[RelationDict]:
+        """Async version of `relations`."""
+        flow = self._relations_flow(ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit)
+        return await self._arun(flow)
+
+    async def atraverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> list[PathDict]:
+        """Async version of `traverse`."""
+        flow = self._traverse_flow(question, ids=(user_id, agent_id, run_id), as_of=as_of, limit=limit, depth=depth)
+        return await self._arun(flow)
+
+    async def aquery(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> QueryResult:
+        """Async version of `query`."""
+        flow = self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of, parameters=parameters)
+        return await self._arun(flow)
+
+    async def avisualize(
+        self,
+        path: str | Path | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        depth: int = 2,
+        limit: int = 5_000,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Async version of `visualize`."""
+        flow = self._visualize_flow(path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit)
+        return await self._arun(flow)
+
+    async def amerge(
+        self,
+        what: Literal["all", "entities", "relationships"] = "all",
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        names: Sequence[str] | None = None,
+        into: str | None = None,
+        threshold: float | None = None,
+        dry_run: bool = True,
+    ) -> MergeResult:
+        """Async version of `merge`."""
+        flow = self._merge_flow(
+            what, ids=(user_id, agent_id, run_id), names=names, into=into, threshold=threshold, dry_run=dry_run
+        )
+        return await self._arun(flow)
+
+    async def aunmerge(
+        self, merge_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MergeDict:
+        """Async version of `unmerge`."""
+        return await self._arun(self._unmerge_flow(merge_id, ids=(user_id, agent_id, run_id)))
+
+    async def amerges(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[MergeDict]:
+        """Async version of `merges`."""
+        return await self._arun(self._merges_flow(ids=(user_id, agent_id, run_id)))
+
+    async def aupdate(
+        self,
+        memory_id: str,
+        data: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `update`."""
+        return await self._arun(self._update_flow(memory_id, data, metadata, ids=(user_id, agent_id, run_id)))
+
+    async def aupdate_by_query(
+        self,
+        query: str | None,
+        data: str | Callable[[MemoryDict], str | None],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `update_by_query`."""
+        flow = self._update_by_query_flow(
+            query,
+            data,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            metadata=metadata,
+            dry_run=dry_run,
+        )
+        return await self._arun(flow)
+
+    async def adelete(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> dict[str, Any]:
+        """Async version of `delete`."""
+        return await self._arun(self._delete_flow(memory_id, ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def adelete_by_query(
+        self,
+        query: str | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `delete_by_query`."""
+        flow = self._delete_by_query_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            purge=purge,
+            dry_run=dry_run,
+        )
+        return await self._arun(flow)
+
+    async def adelete_all(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, purge: bool = False
+    ) -> dict[str, Any]:
+        """Async version of `delete_all`."""
+        return await self._arun(self._delete_all_flow(ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def areset(self) -> None:
+        """Async version of `reset`."""
+        return await self._arun(self._reset_flow())
+
+    async def aretract(
+        self,
+        source: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> RetractResult:
+        """Async version of `retract`."""
+        return await self._arun(self._retract_flow(source, ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def aerase(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, reason: str
+    ) -> ErasureReceipt:
+        """Async version of `erase`."""
+        return await self._arun(self._erase_flow(ids=(user_id, agent_id, run_id), reason=reason))
+
+    async def aerasures(self) -> list[ErasureReceipt]:
+        """Async version of `erasures`."""
+        return await self._arun(self._erasures_flow())
+
+    async def averify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> bool:
+        """Async version of `verify_receipt`."""
+        return await self._arun(self._verify_receipt_flow(receipt, ids=(user_id, agent_id, run_id)))
+
+    async def arebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
+        """Async version of `rebuild`."""
+        return await self._arun(self._rebuild_flow(on_progress=on_progress))
+
+    async def abackup(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `backup`."""
+        return await self._arun(self._backup_flow(path, overwrite=overwrite, on_progress=on_progress))
+
+    async def adoctor(
+        self,
+        *,
+        repair: bool = True,
+        deep: bool = False,
+        torn: str | None = None,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `doctor`."""
+        return await self._arun(self._doctor_flow(repair=repair, deep=deep, torn=torn, on_progress=on_progress))
+
+    async def averify(self) -> VerifyResult:
+        """Async version of `verify`."""
+        return await self._arun(self._verify_flow())
+
+    async def astats(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> dict[str, Any]:
+        """Async version of `stats`."""
+        return await self._arun(self._stats_flow(ids=(user_id, agent_id, run_id)))
+
+    async def aexport(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "csv", "pam", "mif"] = "jsonl",
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `export`."""
+        flow = self._export_flow(
+            path, ids=(user_id, agent_id, run_id), format=format, overwrite=overwrite, on_progress=on_progress
+        )
+        return await self._arun(flow)
+
+    async def aadopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `adopt`."""
+        return await self._arun(self._adopt_flow(memories, history=history, messages=messages, on_progress=on_progress))
+
+    # --- End of the generated methods --------------------------------------------------------------------------------
 
 
 @check_arguments(advise=advise_argument)
@@ -1391,10 +1909,6 @@ class AsyncMemory(SuggestsMethods):
             raise ConfigError("memory: pass an open memory or the arguments of a new one, not both")
         self.memory = memory if memory is not None else Memory(config, **parts)
 
-    @property
-    def _sync_form(self) -> Memory:
-        return self.memory
-
     @classmethod
     def from_config(
         cls,
@@ -1435,45 +1949,598 @@ class AsyncMemory(SuggestsMethods):
     ) -> None:
         await self.close()
 
-    # --- The methods of `Memory` -------------------------------------------------------------------------------------
+    # --- Async methods, generated by tools/generate_memory.py: do not edit -------------------------------------------
 
-    add = client_method(Memory.add)
-    add_many = client_method(Memory.add_many)
-    pending = client_method(Memory.pending)
-    flush = client_method(Memory.flush)
-    retry = client_method(Memory.retry)
-    search = client_method(Memory.search)
-    answer = client_method(Memory.answer)
-    explain_missing = client_method(Memory.explain_missing)
-    context = client_method(Memory.context)
-    get = client_method(Memory.get)
-    get_all = client_method(Memory.get_all)
-    history = client_method(Memory.history)
-    changes = client_method(Memory.changes)
-    pin = client_method(Memory.pin)
-    feedback = client_method(Memory.feedback)
-    count_citations = client_method(Memory.count_citations)
-    relations = client_method(Memory.relations)
-    traverse = client_method(Memory.traverse)
-    query = client_method(Memory.query)
-    visualize = client_method(Memory.visualize)
-    merge = client_method(Memory.merge)
-    unmerge = client_method(Memory.unmerge)
-    merges = client_method(Memory.merges)
-    update = client_method(Memory.update)
-    update_by_query = client_method(Memory.update_by_query)
-    delete = client_method(Memory.delete)
-    delete_by_query = client_method(Memory.delete_by_query)
-    delete_all = client_method(Memory.delete_all)
-    reset = client_method(Memory.reset)
-    retract = client_method(Memory.retract)
-    erase = client_method(Memory.erase)
-    erasures = client_method(Memory.erasures)
-    verify_receipt = client_method(Memory.verify_receipt)
-    rebuild = client_method(Memory.rebuild)
-    backup = client_method(Memory.backup)
-    doctor = client_method(Memory.doctor)
-    verify = client_method(Memory.verify)
-    stats = client_method(Memory.stats)
-    export = client_method(Memory.export)
-    adopt = client_method(Memory.adopt)
+    async def add(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        keep: Literal["all", "statements"] = "all",
+        facts_about: Literal["auto", "owner", "user", "agent"] = "auto",
+        memory_type: str | None = None,
+        prompt: str | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
+        ttl: timedelta | float | None = None,
+        dry_run: bool = False,
+        background: bool = False,
+        max_pending: int | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
+    ) -> AddResult:
+        """Async version of `Memory.add`."""
+        flow = self.memory._add_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            keep=keep,
+            facts_about=facts_about,
+            memory_type=memory_type,
+            prompt=prompt,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
+            ttl=ttl,
+            dry_run=dry_run,
+            background=background,
+            max_pending=max_pending,
+            origin=(source, trust),
+        )
+        return self.memory._to_version(await self.memory._arun(flow), "add")
+
+    async def add_many(
+        self,
+        messages: Iterable[str | Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = False,
+        chunk: int = 256,
+        key: str | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> AddManyResult:
+        """Async version of `Memory.add_many`."""
+        flow = self.memory._add_many_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            chunk=chunk,
+            key=key,
+            origin=(source, trust),
+            on_progress=on_progress,
+        )
+        return await self.memory._arun(flow)
+
+    async def pending(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[JobDict]:
+        """Async version of `Memory.pending`."""
+        return await self.memory._arun(self.memory._pending_flow(ids=(user_id, agent_id, run_id)))
+
+    async def flush(self, timeout: float | None = None) -> bool:
+        """Async version of `Memory.flush`."""
+        return await self.memory._arun(self.memory._flush_flow(timeout))
+
+    async def retry(
+        self, job_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> None:
+        """Async version of `Memory.retry`."""
+        return await self.memory._arun(self.memory._retry_flow(job_id, ids=(user_id, agent_id, run_id)))
+
+    async def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = 100,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        explain: bool = False,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+        include_superseded: bool = False,
+    ) -> SearchResult:
+        """Async version of `Memory.search`."""
+        flow = self.memory._search_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            explain=explain,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+            include_superseded=include_superseded,
+        )
+        return self.memory._to_version(await self.memory._arun(flow), "search")
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> AnswerDict:
+        """Async version of `Memory.answer`."""
+        flow = self.memory._answer_flow(
+            question,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            min_trust=min_trust,
+            as_of=as_of,
+            reference_date=reference_date,
+        )
+        return await self.memory._arun(flow)
+
+    async def explain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = 100,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> MissingDict:
+        """Async version of `Memory.explain_missing`."""
+        flow = self.memory._explain_missing_flow(
+            query,
+            memory_id,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return await self.memory._arun(flow)
+
+    async def context(
+        self,
+        query: Messages | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        max_tokens: int = 2000,
+        limit: int = 20,
+        recent: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
+        threshold: float | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        exclude: Sequence[str] = (),
+        introduction: str = MEMORIES_INTRODUCTION,
+        count_tokens: Callable[[str], int] | None = None,
+        citations: bool = False,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> ContextDict:
+        """Async version of `Memory.context`."""
+        flow = self.memory._context_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            max_tokens=max_tokens,
+            limit=limit,
+            recent=recent,
+            filters=filters,
+            min_trust=min_trust,
+            threshold=threshold,
+            recipe=recipe,
+            exclude=exclude,
+            introduction=introduction,
+            count_tokens=count_tokens,
+            citations=citations,
+            as_of=as_of,
+            reference_date=reference_date,
+        )
+        return await self.memory._arun(flow)
+
+    async def get(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MemoryDict | None:
+        """Async version of `Memory.get`."""
+        return await self.memory._arun(self.memory._get_flow(memory_id, ids=(user_id, agent_id, run_id)))
+
+    async def get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = 100,
+        top_k: int | None = None,
+        min_trust: TrustClass | None = None,
+        show_expired: bool = False,
+    ) -> SearchResult:
+        """Async version of `Memory.get_all`."""
+        flow = self.memory._get_all_flow(
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            limit=limit,
+            top_k=top_k,
+            min_trust=min_trust,
+            show_expired=show_expired,
+        )
+        return self.memory._to_version(await self.memory._arun(flow), "get_all")
+
+    async def history(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[HistoryDict]:
+        """Async version of `Memory.history`."""
+        return await self.memory._arun(self.memory._history_flow(memory_id, ids=(user_id, agent_id, run_id)))
+
+    async def changes(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> ChangesDict:
+        """Async version of `Memory.changes`."""
+        flow = self.memory._changes_flow(after=after, limit=limit, ids=(user_id, agent_id, run_id))
+        return await self.memory._arun(flow)
+
+    async def pin(
+        self,
+        memory_id: str,
+        pinned: bool = True,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        """Async version of `Memory.pin`."""
+        return await self.memory._arun(self.memory._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
+
+    async def feedback(
+        self,
+        memory_id: str,
+        useful: bool | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> FeedbackDict:
+        """Async version of `Memory.feedback`."""
+        return await self.memory._arun(self.memory._feedback_flow(memory_id, useful, ids=(user_id, agent_id, run_id)))
+
+    async def count_citations(
+        self,
+        answer: str,
+        citations: Mapping[str, str],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> list[str]:
+        """Async version of `Memory.count_citations`."""
+        flow = self.memory._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id))
+        return await self.memory._arun(flow)
+
+    async def relations(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        ended: bool = False,
+        limit: int | None = None,
+    ) -> list[RelationDict]:
+        """Async version of `Memory.relations`."""
+        flow = self.memory._relations_flow(
+            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit
+        )
+        return await self.memory._arun(flow)
+
+    async def traverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> list[PathDict]:
+        """Async version of `Memory.traverse`."""
+        flow = self.memory._traverse_flow(
+            question, ids=(user_id, agent_id, run_id), as_of=as_of, limit=limit, depth=depth
+        )
+        return await self.memory._arun(flow)
+
+    async def query(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> QueryResult:
+        """Async version of `Memory.query`."""
+        flow = self.memory._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of, parameters=parameters)
+        return await self.memory._arun(flow)
+
+    async def visualize(
+        self,
+        path: str | Path | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        depth: int = 2,
+        limit: int = 5_000,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Async version of `Memory.visualize`."""
+        flow = self.memory._visualize_flow(
+            path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit
+        )
+        return await self.memory._arun(flow)
+
+    async def merge(
+        self,
+        what: Literal["all", "entities", "relationships"] = "all",
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        names: Sequence[str] | None = None,
+        into: str | None = None,
+        threshold: float | None = None,
+        dry_run: bool = True,
+    ) -> MergeResult:
+        """Async version of `Memory.merge`."""
+        flow = self.memory._merge_flow(
+            what, ids=(user_id, agent_id, run_id), names=names, into=into, threshold=threshold, dry_run=dry_run
+        )
+        return await self.memory._arun(flow)
+
+    async def unmerge(
+        self, merge_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MergeDict:
+        """Async version of `Memory.unmerge`."""
+        return await self.memory._arun(self.memory._unmerge_flow(merge_id, ids=(user_id, agent_id, run_id)))
+
+    async def merges(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[MergeDict]:
+        """Async version of `Memory.merges`."""
+        return await self.memory._arun(self.memory._merges_flow(ids=(user_id, agent_id, run_id)))
+
+    async def update(
+        self,
+        memory_id: str,
+        data: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.update`."""
+        flow = self.memory._update_flow(memory_id, data, metadata, ids=(user_id, agent_id, run_id))
+        return await self.memory._arun(flow)
+
+    async def update_by_query(
+        self,
+        query: str | None,
+        data: str | Callable[[MemoryDict], str | None],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `Memory.update_by_query`."""
+        flow = self.memory._update_by_query_flow(
+            query,
+            data,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            metadata=metadata,
+            dry_run=dry_run,
+        )
+        return await self.memory._arun(flow)
+
+    async def delete(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.delete`."""
+        flow = self.memory._delete_flow(memory_id, ids=(user_id, agent_id, run_id), purge=purge)
+        return await self.memory._arun(flow)
+
+    async def delete_by_query(
+        self,
+        query: str | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `Memory.delete_by_query`."""
+        flow = self.memory._delete_by_query_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            purge=purge,
+            dry_run=dry_run,
+        )
+        return await self.memory._arun(flow)
+
+    async def delete_all(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, purge: bool = False
+    ) -> dict[str, Any]:
+        """Async version of `Memory.delete_all`."""
+        return await self.memory._arun(self.memory._delete_all_flow(ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def reset(self) -> None:
+        """Async version of `Memory.reset`."""
+        return await self.memory._arun(self.memory._reset_flow())
+
+    async def retract(
+        self,
+        source: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> RetractResult:
+        """Async version of `Memory.retract`."""
+        return await self.memory._arun(self.memory._retract_flow(source, ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def erase(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, reason: str
+    ) -> ErasureReceipt:
+        """Async version of `Memory.erase`."""
+        return await self.memory._arun(self.memory._erase_flow(ids=(user_id, agent_id, run_id), reason=reason))
+
+    async def erasures(self) -> list[ErasureReceipt]:
+        """Async version of `Memory.erasures`."""
+        return await self.memory._arun(self.memory._erasures_flow())
+
+    async def verify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> bool:
+        """Async version of `Memory.verify_receipt`."""
+        return await self.memory._arun(self.memory._verify_receipt_flow(receipt, ids=(user_id, agent_id, run_id)))
+
+    async def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
+        """Async version of `Memory.rebuild`."""
+        return await self.memory._arun(self.memory._rebuild_flow(on_progress=on_progress))
+
+    async def backup(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.backup`."""
+        return await self.memory._arun(self.memory._backup_flow(path, overwrite=overwrite, on_progress=on_progress))
+
+    async def doctor(
+        self,
+        *,
+        repair: bool = True,
+        deep: bool = False,
+        torn: str | None = None,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.doctor`."""
+        flow = self.memory._doctor_flow(repair=repair, deep=deep, torn=torn, on_progress=on_progress)
+        return await self.memory._arun(flow)
+
+    async def verify(self) -> VerifyResult:
+        """Async version of `Memory.verify`."""
+        return await self.memory._arun(self.memory._verify_flow())
+
+    async def stats(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> dict[str, Any]:
+        """Async version of `Memory.stats`."""
+        return await self.memory._arun(self.memory._stats_flow(ids=(user_id, agent_id, run_id)))
+
+    async def export(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "csv", "pam", "mif"] = "jsonl",
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.export`."""
+        flow = self.memory._export_flow(
+            path, ids=(user_id, agent_id, run_id), format=format, overwrite=overwrite, on_progress=on_progress
+        )
+        return await self.memory._arun(flow)
+
+    async def adopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.adopt`."""
+        flow = self.memory._adopt_flow(memories, history=history, messages=messages, on_progress=on_progress)
+        return await self.memory._arun(flow)
+
+    # --- End of the generated methods --------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from langchain_core.runnables import ensure_config
 
 from mem0_core import AsyncMemory, InputError, LimitError, Memory, ModelError, Scope, StoreError
 from mem0_core.api.options import unwrap_memory
-from mem0_core.flow import Flow, RunsFlows, async_method, sync_method
+from mem0_core.flow import Flow, arun, run
 from mem0_core.views import FileAccessError, MemoryFile, MemoryFiles
 from mem0_langchain.runs import to_ids
 from mem0_langchain.scope import ScopeAddress, get_run_context
@@ -46,7 +46,7 @@ class _EditError(Exception):
     """A replacement that cannot be made; its text is the result."""
 
 
-class Mem0Backend(RunsFlows, BackendProtocol):
+class Mem0Backend(BackendProtocol):
     """A backend of deepagents whose files are the memories of a run's owner.
 
     Route ``/memories/`` to it with a `CompositeBackend`; an agent's other files stay where they were. A new file is a
@@ -89,64 +89,85 @@ class Mem0Backend(RunsFlows, BackendProtocol):
         scope = self._address.resolve(ensure_config(), get_run_context())
         return MemoryFiles(self._memory, **to_ids(scope))
 
-    # --- Sync and async methods --------------------------------------------------------------------------------------
+    # --- Sync methods ------------------------------------------------------------------------------------------------
 
-    @sync_method
-    def ls(self, path: str) -> Flow[LsResult]:
+    def ls(self, path: str) -> LsResult:
         """List the files and folders of a folder."""
-        return _ls(self._open(), path)
+        return run(_ls(self._open(), path))
 
-    @sync_method
-    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> Flow[ReadResult]:
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         """Read lines of a file."""
-        return _read(self._open(), file_path, offset, limit)
+        return run(_read(self._open(), file_path, offset, limit))
 
-    @sync_method
-    def write(self, file_path: str, content: str) -> Flow[WriteResult]:
+    def write(self, file_path: str, content: str) -> WriteResult:
         """Create or overwrite a file."""
-        return _write(self._open(), file_path, content)
+        return run(_write(self._open(), file_path, content))
 
-    @sync_method
-    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> Flow[EditResult]:
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         """Replace a text in a file."""
-        return _edit(self._open(), file_path, old_string, new_string, replace_all)
+        return run(_edit(self._open(), file_path, old_string, new_string, replace_all))
 
-    @sync_method
-    def delete(self, file_path: str) -> Flow[DeleteResult]:
+    def delete(self, file_path: str) -> DeleteResult:
         """Delete a file, or a folder with its files."""
-        return _delete(self._open(), file_path)
+        return run(_delete(self._open(), file_path))
 
-    @sync_method
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
-    ) -> Flow[GrepResult]:
+    ) -> GrepResult:
         """Search files for a literal text, and by its meaning."""
-        return _grep(self._open(), pattern, path, glob, max_count, self._greps_by_meaning)
+        return run(_grep(self._open(), pattern, path, glob, max_count, self._greps_by_meaning))
 
-    @sync_method
-    def glob(self, pattern: str, path: str | None = None) -> Flow[GlobResult]:
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Return the files with matching paths, the one changed last first."""
-        return _glob(self._open(), pattern, path)
+        return run(_glob(self._open(), pattern, path))
 
-    @sync_method
-    def upload_files(self, files: list[tuple[str, bytes]]) -> Flow[list[FileUploadResponse]]:
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Create or overwrite text files."""
-        return _upload(self._open(), files)
+        return run(_upload(self._open(), files))
 
-    @sync_method
-    def download_files(self, paths: list[str]) -> Flow[list[FileDownloadResponse]]:
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         """Return whole files."""
-        return _download(self._open(), paths)
+        return run(_download(self._open(), paths))
 
-    als = async_method(ls)
-    aread = async_method(read)
-    awrite = async_method(write)
-    aedit = async_method(edit)
-    adelete = async_method(delete)
-    agrep = async_method(grep)
-    aglob = async_method(glob)
-    aupload_files = async_method(upload_files)
-    adownload_files = async_method(download_files)
+    # --- Async methods -----------------------------------------------------------------------------------------------
+
+    async def als(self, path: str) -> LsResult:
+        """Async version of `ls`."""
+        return await arun(_ls(self._open(), path))
+
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        """Async version of `read`."""
+        return await arun(_read(self._open(), file_path, offset, limit))
+
+    async def awrite(self, file_path: str, content: str) -> WriteResult:
+        """Async version of `write`."""
+        return await arun(_write(self._open(), file_path, content))
+
+    async def aedit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        """Async version of `edit`."""
+        return await arun(_edit(self._open(), file_path, old_string, new_string, replace_all))
+
+    async def adelete(self, file_path: str) -> DeleteResult:
+        """Async version of `delete`."""
+        return await arun(_delete(self._open(), file_path))
+
+    async def agrep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        """Async version of `grep`."""
+        return await arun(_grep(self._open(), pattern, path, glob, max_count, self._greps_by_meaning))
+
+    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
+        """Async version of `glob`."""
+        return await arun(_glob(self._open(), pattern, path))
+
+    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        """Async version of `upload_files`."""
+        return await arun(_upload(self._open(), files))
+
+    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        """Async version of `download_files`."""
+        return await arun(_download(self._open(), paths))
 
 
 # --- Flows -----------------------------------------------------------------------------------------------------------

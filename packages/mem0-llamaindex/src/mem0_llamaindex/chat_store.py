@@ -26,10 +26,7 @@ _KEY, _PLACE, _MESSAGE, _STATUS = "key", "place", "message", "status"
 _MAX_ATTEMPTS = 20  # of a write while other writers change the same messages
 
 
-@convert_errors_of("set_messages", "get_messages", "add_message", "delete_messages", "delete_message", "get_keys")
-@convert_errors_of(
-    "aset_messages", "aget_messages", "async_add_message", "adelete_messages", "adelete_message", "aget_keys"
-)
+@convert_errors_of("set_messages", "add_message", "aset_messages", "async_add_message")
 class Mem0ChatStore(BaseChatStore):
     """A chat store in a memory's database: durable, transactional, and shared by processes.
 
@@ -119,8 +116,6 @@ class Mem0ChatStore(BaseChatStore):
         return await self._log.memory._arun(self._log.keys())
 
 
-@convert_errors_of("set_messages", "get_messages", "add_message", "add_messages", "delete_message", "delete_messages")
-@convert_errors_of("count_messages", "delete_oldest_messages", "archive_oldest_messages", "get_keys")
 class Mem0AsyncChatStore(AsyncDBChatStore):
     """The chat store of LlamaIndex's `Memory` in a memory's database, in place of a SQL database of its own.
 

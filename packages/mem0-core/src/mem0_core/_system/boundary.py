@@ -86,7 +86,7 @@ def convert_errors(function: Callable[P, T]) -> Callable[P, T]:
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            raise convert_call_error(error, function, args, kwargs) from error
+            raise _convert_call_error(error, function, args, kwargs) from error
 
     return call
 
@@ -101,7 +101,7 @@ def aconvert_errors(function: Callable[P, Awaitable[T]]) -> Callable[P, Coroutin
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            raise convert_call_error(error, function, args, kwargs) from error
+            raise _convert_call_error(error, function, args, kwargs) from error
 
     return call
 
@@ -122,10 +122,9 @@ def convert_errors_of(*names: str) -> Callable[[Owner], Owner]:
     return convert
 
 
-def convert_call_error(
+def _convert_call_error(
     error: Exception, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Exception:
-    """Return the library's error for an exception that would leave this call of a public function."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
@@ -147,6 +146,15 @@ def to_library_error(error: Exception, function: Callable[..., Any], arguments: 
         if (blamed := blame_argument(function, arguments)) is not None:
             return ArgumentError(blamed)
     return InternalError(f"{function.__name__} failed unexpectedly: {describe_error(error)}")
+
+
+def to_caller_error(error: Exception, caller: types.FrameType | None) -> Mem0Error:
+    """Return the library's error for an exception that would leave the public method that runs in `caller`."""
+    owner = None if caller is None else caller.f_locals.get("self")
+    method = None if caller is None or owner is None else getattr(type(owner), caller.f_code.co_name, None)
+    if caller is None or not isinstance(method, types.FunctionType):
+        return to_library_error(error, to_caller_error, {})
+    return to_library_error(error, method, caller.f_locals)
 
 
 def _find_failed_call(error: BaseException) -> Mem0Error | None:

@@ -8,11 +8,10 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from mem0_core._system.boundary import convert_call_error, guard_hook
+from mem0_core._system.boundary import guard_hook, to_caller_error
 from mem0_core._system.files import clear_abandoned, list_private_folders, mem0_home
 from mem0_core._system.locks import SignalSafeLock
 from mem0_core.api._arguments import ScopeIds, scope_or_all, validate_id
@@ -40,7 +39,7 @@ from mem0_core.domain.erasure import ERASURE
 from mem0_core.domain.missing_names import SuggestsMethods
 from mem0_core.domain.policy import Policy, RateLimiter
 from mem0_core.domain.recipes import resolve_recipe
-from mem0_core.domain.records import Scope, SearchResult
+from mem0_core.domain.records import AddResult, Scope, SearchResult
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import CapabilityError, ConfigError, Mem0Error, StoreError
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, replace_calls, run, step_listener
@@ -67,13 +66,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_BARE_LISTS = {
-    f"{form}{method}": method
-    for method in ("add", "search", "get_all")
-    for form in ("Memory.", "Memory.a", "AsyncMemory.")
-}
-"""Methods, by the qualified name of each form, that return a bare list with the configuration ``version: v1.0``."""
+R = TypeVar("R", AddResult, SearchResult)
 
 _FOLDER_FILES = ("prompt_history", "app.log", "app.log.1", "app.log.2", "app.log.3")
 """Files that the command writes into the data folder."""
@@ -333,37 +326,27 @@ class MemoryRuntime(SuggestsMethods):
         scope = yield from do(self._store.owner, validate_id(memory_id))
         return scope is not None and owner.contains(scope)
 
-    def _run(self, flow: Flow[T], call: partial[Any] | None = None) -> T:
-        """Run a flow to its end in this thread.
-
-        Args:
-            call: The call of the public method that began the flow; None if that method converts errors itself.
-        """
+    def _run(self, flow: Flow[T]) -> T:
+        """Run a flow to its end in this thread."""
         span = self._telemetry.trace_call(flow)
         flow = self._watch(flow)
         try:
-            result = run(flow) if span is None else span.run(flow)
+            return run(flow) if span is None else span.run(flow)
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            if call is None:
-                raise
-            raise convert_call_error(error, call.func, call.args, call.keywords) from error
-        return self._to_version(result, call)
+            raise to_caller_error(error, sys._getframe(1)) from error
 
-    async def _arun(self, flow: Flow[T], call: partial[Any] | None = None) -> T:
+    async def _arun(self, flow: Flow[T]) -> T:
         """Run a flow to its end in the current task."""
         span = self._telemetry.trace_call(flow)
         flow = self._watch(flow)
         try:
-            result = await (arun(flow) if span is None else span.arun(flow))
+            return await (arun(flow) if span is None else span.arun(flow))
         except (Mem0Error, MemoryError):
             raise
         except Exception as error:
-            if call is None:
-                raise
-            raise convert_call_error(error, call.func, call.args, call.keywords) from error
-        return self._to_version(result, call)
+            raise to_caller_error(error, sys._getframe(1)) from error
 
     def _watch(self, flow: Flow[T]) -> Flow[T]:
         """Wrap the flow of a method for the log, for a listener of the current task and for `on_step`."""
@@ -373,14 +356,13 @@ class MemoryRuntime(SuggestsMethods):
             flow = replace_calls(flow, listener)
         return flow if self._on_step is None else observe(flow, self._on_step)
 
-    def _to_version(self, result: T, call: partial[Any] | None) -> T:
-        """Return the result of a call, or with the configuration ``version: v1.0`` its bare list and a warning."""
-        method = None if call is None else _BARE_LISTS.get(call.func.__qualname__)
-        if self.config.version != "v1.0" or method is None:
+    def _to_version(self, result: R, method: str) -> R:
+        """Return `result`, or with the configuration ``version: v1.0`` its bare list and a warning to the caller."""
+        if self.config.version != "v1.0":
             return result
         message = f'version "v1.0" makes {method} return a bare list; "v1.1" returns it under "results"'
         warnings.warn(message, DeprecationWarning, stacklevel=_caller_level())
-        return cast(T, cast(SearchResult, result)["results"])
+        return cast(R, result["results"])
 
     def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
         """Process queued jobs; overridden by `AddApi`."""

@@ -23,7 +23,7 @@ from mem0_core.api._html import show_answer, show_context, show_search
 from mem0_core.api._results import answer_dict, hit_dict, memory_dict, message_dict, missing_dict, relation_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.feed import ChangeDict, ChangesDict
-from mem0_core.domain.filters import unexpired
+from mem0_core.domain.filters import Filter, unexpired
 from mem0_core.domain.recipes import Recipe, resolve_recipe
 from mem0_core.domain.records import (
     AnswerDict,
@@ -33,6 +33,7 @@ from mem0_core.domain.records import (
     MemoryDict,
     Messages,
     MissingDict,
+    Scope,
     SearchResult,
 )
 from mem0_core.domain.timestamps import parse_date, parse_timestamp, utc_today
@@ -49,7 +50,16 @@ if TYPE_CHECKING:
 _MAX_SEQ = 2**63 - 1  # the largest integer of SQLite and PostgreSQL
 
 
-class SearchArguments(TypedDict):
+class _RequestOptions(TypedDict):
+    threshold: float | None
+    rerank: bool | None
+    recipe: Recipe | Mapping[str, Any] | str | None
+    as_of: int | float | str | datetime | None
+    reference_date: int | float | str | date | None
+    allow_no_answer: bool
+
+
+class SearchArguments(_RequestOptions):
     """Arguments of `Memory.search` that `Memory.explain_missing` has too."""
 
     ids: ScopeIds
@@ -57,12 +67,6 @@ class SearchArguments(TypedDict):
     top_k: int | None
     filters: Mapping[str, Any] | None
     min_trust: TrustClass | None
-    threshold: float | None
-    rerank: bool | None
-    recipe: Recipe | Mapping[str, Any] | str | None
-    as_of: int | float | str | datetime | None
-    reference_date: int | float | str | date | None
-    allow_no_answer: bool
 
 
 class SearchApi(MemoryRuntime):
@@ -78,7 +82,7 @@ class SearchApi(MemoryRuntime):
     ) -> Flow[SearchResult]:
         from mem0_core.recall.search import recall
 
-        search = self._build_request(query, **arguments, include_superseded=include_superseded)
+        search = self._parse_search(query, **arguments, include_superseded=include_superseded)
         recalled = yield from recall((yield from self._ports()), search)
         result = SearchResult(
             results=[hit_dict(hit, explain) for hit in recalled.hits],
@@ -102,10 +106,10 @@ class SearchApi(MemoryRuntime):
 
         request = self._build_request(
             question,
-            ids=ids,
-            filters=filters,
+            *parse_scope_and_filter(filters, ids),
             min_trust=min_trust,
             limit=10,
+            threshold=None,
             as_of=as_of,
             reference_date=reference_date,
             argument="question",
@@ -120,7 +124,7 @@ class SearchApi(MemoryRuntime):
     ) -> Flow[MissingDict]:
         from mem0_core.recall.explain import explain_missing
 
-        search = self._build_request(query, **arguments)
+        search = self._parse_search(query, **arguments)
         missing = yield from explain_missing((yield from self._ports()), search, validate_id(memory_id))
         return missing_dict(memory_id, missing)
 
@@ -145,15 +149,15 @@ class SearchApi(MemoryRuntime):
     ) -> Flow[ContextDict]:
         from mem0_core.ingest.conversation import assemble_context
 
-        scope, _ = parse_scope_and_filter(filters, ids)
+        scope, filter = parse_scope_and_filter(filters, ids)
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         _check_token_budget(max_tokens)
         text, search = extract_query_text(query), None
         if text is not None:
             search = self._build_request(
                 text,
-                ids=ids,
-                filters=filters,
+                scope,
+                filter,
                 min_trust=min_trust,
                 limit=validate_limit(limit, None, default=20),
                 threshold=threshold,
@@ -234,17 +238,38 @@ class SearchApi(MemoryRuntime):
         results = [ChangeDict(**dataclasses.asdict(event)) for event in events]  # type: ignore[typeddict-item]
         return ChangesDict(results=results, cursor=events[-1].seq if events else after)
 
+    def _parse_search(
+        self,
+        query: str,
+        *,
+        ids: ScopeIds,
+        limit: int | None,
+        top_k: int | None,
+        filters: Mapping[str, Any] | None,
+        min_trust: TrustClass | None,
+        include_superseded: bool = False,
+        **options: Unpack[_RequestOptions],
+    ) -> SearchRequest:
+        """Check the arguments of a search."""
+        return self._build_request(
+            query,
+            *parse_scope_and_filter(filters, ids),
+            min_trust=min_trust,
+            limit=validate_limit(limit, top_k, default=DEFAULT_LIMIT),
+            include_superseded=include_superseded,
+            **options,
+        )
+
     def _build_request(
         self,
         text: str,
+        scope: Scope,
+        filter: Filter | None,
         *,
-        ids: ScopeIds,
-        filters: Mapping[str, Any] | None,
-        limit: int | None,
-        top_k: int | None = None,
-        min_trust: TrustClass | None = None,
-        threshold: float | None = None,
-        as_of: int | float | str | datetime | None = None,
+        min_trust: TrustClass | None,
+        limit: int,
+        threshold: float | None,
+        as_of: int | float | str | datetime | None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         reference_date: object = None,
@@ -256,7 +281,6 @@ class SearchApi(MemoryRuntime):
         from mem0_core.language.parsed_query import parse_query
         from mem0_core.recall.search import SearchRequest
 
-        scope, filter = parse_scope_and_filter(filters, ids)
         trust = parse_trust(min_trust, "min_trust")
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         today = utc_today() if time is None else time[:10]
@@ -265,7 +289,7 @@ class SearchApi(MemoryRuntime):
             query=parse_query(text, name=argument, reference=date.fromisoformat(day)),
             scope=scope,
             today=today,
-            limit=validate_limit(limit, top_k, default=DEFAULT_LIMIT),
+            limit=limit,
             filter=at_least(trust, filter),
             min_trust=trust,
             threshold=validate_threshold(threshold),

@@ -261,16 +261,15 @@ def _check(
     Args:
         bound: Number of leading arguments that the caller does not write: 1 for ``self`` or ``cls``.
     """
-    plain: Any = inspect.unwrap(function)
-    code = plain.__code__
+    code = function.__code__
     if code.co_flags & (inspect.CO_VARKEYWORDS | inspect.CO_VARARGS):
         return function
     positional = code.co_varnames[: code.co_argcount]
     names = frozenset(code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount])
-    required = positional[: len(positional) - len(plain.__defaults__ or ())]
-    named = _list_required_names(plain)
-    hints = plain.__annotations__
-    flags = {name for name, hint in hints.items() if hint in ("bool", "bool | None")}
+    required = positional[: len(positional) - len(function.__defaults__ or ())]
+    named = _list_required_names(function)
+    hints = function.__annotations__.items()
+    flags = {name for name, hint in hints if hint in ("bool", "bool | None")}
 
     def is_wrong(args: Sequence[object], given: dict[str, object]) -> bool:
         if len(args) > len(positional) or not given.keys() <= names or not given.keys() >= named:
@@ -280,9 +279,9 @@ def _check(
     @wraps(function)
     def checked(*args: Any, **given: Any) -> Any:
         if is_wrong(args, given):
-            raise ArgumentError(f"{label}() {_describe_mistake(plain, args[bound:], given, bound, advise)}")
+            raise ArgumentError(f"{label}() {_describe_mistake(function, args[bound:], given, bound, advise)}")
         for name in flags & given.keys():
-            if given[name] is not None or hints[name] == "bool":
+            if given[name] is not None or function.__annotations__[name] == "bool":
                 check_flag(given[name], name)
         return function(*args, **given)
 

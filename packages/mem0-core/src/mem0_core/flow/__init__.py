@@ -10,7 +10,6 @@ All packages may import this one. It imports nothing of mem0_core.
 
 from typing import TypeVar
 
-from mem0_core.flow._methods import RunsFlows, async_method, client_method, sync_method
 from mem0_core.flow._steps import (
     Both,
     Call,
@@ -42,14 +41,11 @@ __all__ = [
     "Both",
     "Call",
     "Flow",
-    "RunsFlows",
     "Step",
     "StepRecord",
     "arun",
-    "async_method",
     "both",
     "call_all",
-    "client_method",
     "defer",
     "do",
     "find_async_method",
@@ -57,5 +53,4 @@ __all__ = [
     "replace_calls",
     "run",
     "step_listener",
-    "sync_method",
 ]

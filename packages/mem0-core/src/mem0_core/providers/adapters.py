@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, ModelError
-from mem0_core.flow import Flow, RunsFlows, async_method, sync_method
+from mem0_core.flow import Flow, arun, run
 
 REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
 """Answers of servers that do not support a kind of request (tools, a schema). 404: OpenRouter without a provider."""
@@ -77,22 +77,23 @@ class MeasuredEmbedder(ABC):
         return vectors
 
 
-class AsyncEmbedder(RunsFlows, MeasuredEmbedder):
+class AsyncEmbedder(MeasuredEmbedder):
     """Base of embedders whose models have calls for event loops too."""
 
-    @sync_method
-    def embed(
-        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
-    ) -> Flow[NDArray[np.float32]]:
+    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1.
 
         Raises:
             ModelError: the model failed, or returned unusable vectors.
             ConfigError: the vectors do not have the configured length.
         """
-        return self._embed_texts(texts, kind)
+        return run(self._embed_texts(texts, kind))
 
-    aembed = async_method(embed)
+    async def aembed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> NDArray[np.float32]:
+        """Async version of `embed`."""
+        return await arun(self._embed_texts(texts, kind))
 
     @abstractmethod
     def _embed_texts(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Flow[NDArray[np.float32]]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mem0_core.errors import ConfigError, ReplyError
-from mem0_core.flow import Flow, RunsFlows, async_method, sync_method
+from mem0_core.flow import Flow, arun, run
 from mem0_core.interfaces import ChatModel
 from mem0_core.llm.ask import ask_with_repair
 from mem0_core.llm.prompts import rerank_messages
@@ -15,7 +15,7 @@ MAX_TEXT_CHARS = 2_000
 """Default number of characters of each text in the prompt."""
 
 
-class LLMReranker(RunsFlows):
+class LLMReranker:
     """Scores texts with a chat model.
 
     One request with the task ``"rerank"`` scores all texts. If the reply cannot be parsed or omits a text, the model is
@@ -51,17 +51,18 @@ class LLMReranker(RunsFlows):
             raise ConfigError("reranker: a chat reranker needs `llm` in its own configuration or the memory's")
         return LLMReranker(chat, custom_prompt=self._custom_prompt, max_chars=self._max_chars)
 
-    @sync_method
-    def score(self, query: str, texts: Sequence[str]) -> Flow[list[float]]:
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return the relevance of each text to the query in [0, 1], in steps of 0.1.
 
         Raises:
             ReplyError: the reply could not be parsed, or omits a text.
             ModelError: the call failed.
         """
-        return self._scores(query, texts)
+        return run(self._scores(query, texts))
 
-    ascore = async_method(score)
+    async def ascore(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Async variant of `score`."""
+        return await arun(self._scores(query, texts))
 
     def _scores(self, query: str, texts: Sequence[str]) -> Flow[list[float]]:
         if self._chat is None:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from mem0_core._system.records import dataclass
 from mem0_core.errors import ModelError
-from mem0_core.flow import Flow, RunsFlows, async_method, sync_method
+from mem0_core.flow import Flow, arun, run
 from mem0_core.interfaces import Reply, Tool
 from mem0_core.providers.adapters import is_unsupported_request
 
@@ -88,10 +88,9 @@ class RequestForms:
         return self._refused if form.schema is None else self._refused_schemas.setdefault(form.schema, set())
 
 
-class FormsChat(RunsFlows, ABC):
+class FormsChat(ABC):
     """Base of chat models whose requests have several forms: both calls of `ChatModel` over one flow."""
 
-    @sync_method
     def complete(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -99,15 +98,24 @@ class FormsChat(RunsFlows, ABC):
         task: str,
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
-    ) -> Flow[Reply]:
+    ) -> Reply:
         """Complete a conversation; see `mem0_core.interfaces.ChatModel`. With `tools`, `schema` is not sent.
 
         Raises:
             ModelError: the model failed, or its server is unreachable; the original error is chained.
         """
-        return self._exchange(messages, task, schema, tools)
+        return run(self._exchange(messages, task, schema, tools))
 
-    acomplete = async_method(complete)
+    async def acomplete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """Async version of `complete`."""
+        return await arun(self._exchange(messages, task, schema, tools))
 
     @abstractmethod
     def _exchange(

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from mem0_core.api.options import unwrap_memory
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
-from mem0_core.flow import Flow
 from mem0_core.memory import AsyncMemory, Memory
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-T = TypeVar("T")
-
 MAX_ATTEMPTS = 3
 """Attempts of a write while other writers change the same memories."""
 
 
-class MemoryView:
-    """Something else that a memory is seen as. Its methods run flows, as those of the memory do."""
-
-    _memory: Memory
-
-    @property
-    def memory(self) -> Memory:
-        """Memory of the view."""
-        return self._memory
-
-    def _run(self, flow: Flow[T], call: partial[Any]) -> T:
-        return self._memory._run(flow, call)
-
-    async def _arun(self, flow: Flow[T], call: partial[Any]) -> T:
-        return await self._memory._arun(flow, call)
-
-
-class ScopedView(MemoryView):
+class ScopedView:
     """The memories of one scope, seen as something else.
 
     Args:
@@ -60,6 +39,11 @@ class ScopedView(MemoryView):
     ) -> None:
         self._memory = unwrap_memory(memory)
         self._scope = Scope(user_id, agent_id, run_id)
+
+    @property
+    def memory(self) -> Memory:
+        """Memory of the view."""
+        return self._memory
 
     @property
     def scope(self) -> Scope:

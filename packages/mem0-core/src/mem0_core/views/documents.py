@@ -17,7 +17,7 @@ from mem0_core.domain.filters import Condition, Filter, Group, parse_filters, un
 from mem0_core.domain.records import Axis, MemoryItem, Trust, new_id
 from mem0_core.domain.timestamps import utc_today
 from mem0_core.errors import InputError, ScopeError, StoreError
-from mem0_core.flow import Flow, async_method, do, sync_method
+from mem0_core.flow import Flow, do
 from mem0_core.language.messages import check_metadata
 from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView, unit_vector
 
@@ -69,47 +69,64 @@ class ScopedDocuments(ScopedView):
 
     # --- Sync and async methods --------------------------------------------------------------------------------------
 
-    @sync_method
     def add(
         self,
         texts: Sequence[str],
         *,
         metadatas: Sequence[Mapping[str, Any]] | None = None,
         ids: Sequence[str | None] | None = None,
-    ) -> Flow[list[str]]:
+    ) -> list[str]:
         """Add documents, or replace those with the same ids; return their ids."""
-        return self.add_flow(texts, metadatas=metadatas, ids=ids)
+        return self._memory._run(self.add_flow(texts, metadatas=metadatas, ids=ids))
 
-    @sync_method
+    async def aadd(
+        self,
+        texts: Sequence[str],
+        *,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        ids: Sequence[str | None] | None = None,
+    ) -> list[str]:
+        """Async version of `add`."""
+        return await self._memory._arun(self.add_flow(texts, metadatas=metadatas, ids=ids))
+
     def get(
         self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None
-    ) -> Flow[list[ScopedDocument]]:
+    ) -> list[ScopedDocument]:
         """Return the documents with these ids, or that pass the filters, oldest first; unknown ids are left out."""
-        return self.get_flow(ids, filters=filters)
+        return self._memory._run(self.get_flow(ids, filters=filters))
 
-    @sync_method
-    def delete(self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None) -> Flow[int]:
+    async def aget(
+        self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None
+    ) -> list[ScopedDocument]:
+        """Async version of `get`."""
+        return await self._memory._arun(self.get_flow(ids, filters=filters))
+
+    def delete(self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None) -> int:
         """Delete documents by id, or that pass the filters; return their number.
 
         Without an id and a filter, all texts that were added as documents are deleted; other memories stay.
         """
-        return self.delete_flow(ids, filters=filters)
+        return self._memory._run(self.delete_flow(ids, filters=filters))
 
-    @sync_method
+    async def adelete(self, ids: Sequence[str] | None = None, *, filters: Mapping[str, Any] | None = None) -> int:
+        """Async version of `delete`."""
+        return await self._memory._arun(self.delete_flow(ids, filters=filters))
+
     def search(
         self, query: str | Sequence[float], *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
-    ) -> Flow[list[ScopedDocument]]:
+    ) -> list[ScopedDocument]:
         """Return the documents nearest to a query, best first.
 
         Args:
             query: a text; or a vector of the memory's embedder, for scores that are cosines, whatever the recipe.
         """
-        return self.search_flow(query, k=k, filters=filters, recipe=recipe)
+        return self._memory._run(self.search_flow(query, k=k, filters=filters, recipe=recipe))
 
-    aadd = async_method(add)
-    aget = async_method(get)
-    adelete = async_method(delete)
-    asearch = async_method(search)
+    async def asearch(
+        self, query: str | Sequence[float], *, k: int = 4, filters: Mapping[str, Any] | None = None, recipe: Any = None
+    ) -> list[ScopedDocument]:
+        """Async version of `search`."""
+        return await self._memory._arun(self.search_flow(query, k=k, filters=filters, recipe=recipe))
 
     # --- Flows -------------------------------------------------------------------------------------------------------
 

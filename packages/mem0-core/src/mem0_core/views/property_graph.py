@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from mem0_core.domain.records import entity_key, same_fact_key
 from mem0_core.domain.timestamps import utc_now, utc_today
 from mem0_core.errors import InputError, StoreError
-from mem0_core.flow import Flow, async_method, do, sync_method
+from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import search_neighborhoods, self_name
 from mem0_core.ingest.stated_relations import end_relations, write_stated_memories
 from mem0_core.language.messages import check_metadata
@@ -76,33 +76,40 @@ class ScopedGraph(ScopedView):
 
     # --- Sync and async methods --------------------------------------------------------------------------------------
 
-    @sync_method
-    def load(self) -> Flow[PropertyGraph]:
+    def load(self) -> PropertyGraph:
         """Return the graph."""
-        return self._load_flow()
+        return self._memory._run(self._load_flow())
 
-    @sync_method
-    def add(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> Flow[None]:
+    async def aload(self) -> PropertyGraph:
+        """Async version of `load`."""
+        return await self._memory._arun(self._load_flow())
+
+    def add(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
         """Add nodes and relations, or replace the labels, texts and properties of those that exist."""
-        return self._add_flow(nodes, relations)
+        self._memory._run(self._add_flow(nodes, relations))
 
-    @sync_method
-    def delete(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> Flow[None]:
+    async def aadd(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
+        """Async version of `add`."""
+        await self._memory._arun(self._add_flow(nodes, relations))
+
+    def delete(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
         """Delete nodes with their relations, and relations.
 
         A relation that conversations state ends, and their memories stay.
         """
-        return self._delete_flow(nodes, relations)
+        self._memory._run(self._delete_flow(nodes, relations))
 
-    @sync_method
-    def nearest(self, query: str | Sequence[float], *, k: int) -> Flow[list[tuple[PropertyNode, float]]]:
+    async def adelete(self, nodes: Sequence[PropertyNode] = (), relations: Sequence[PropertyRelation] = ()) -> None:
+        """Async version of `delete`."""
+        await self._memory._arun(self._delete_flow(nodes, relations))
+
+    def nearest(self, query: str | Sequence[float], *, k: int) -> list[tuple[PropertyNode, float]]:
         """Return the entities with relations and with the names nearest to a text or a vector, and their cosines."""
-        return self._nearest_flow(query, k)
+        return self._memory._run(self._nearest_flow(query, k))
 
-    aload = async_method(load)
-    aadd = async_method(add)
-    adelete = async_method(delete)
-    anearest = async_method(nearest)
+    async def anearest(self, query: str | Sequence[float], *, k: int) -> list[tuple[PropertyNode, float]]:
+        """Async version of `nearest`."""
+        return await self._memory._arun(self._nearest_flow(query, k))
 
     # --- Flows -------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from mem0_core.domain.records import Axis, DateRange, Node, Relation, Scope, Triplet
-from mem0_core.flow import Flow, RunsFlows, do, run, sync_method
+from mem0_core.flow import Flow, do, run
 from mem0_core.interfaces import ChangePosition, GraphChanges, GraphNeighborhood, GraphStore
 from mem0_core.interfaces.maintenance import ProjectionMismatch
 
@@ -72,7 +72,7 @@ class Dialect(Protocol):
         ...
 
 
-class CypherGraph(RunsFlows):
+class CypherGraph:
     """A `GraphIndex` in a Cypher database; a subclass implements `_execute`.
 
     Args:
@@ -90,7 +90,6 @@ class CypherGraph(RunsFlows):
         self._prepared_dims: set[int] = set()
         self._cursor: ChangePosition | None = None  # as last read; the one in the database decides
 
-    @sync_method
     def neighborhoods(
         self,
         scope: Scope,
@@ -99,10 +98,9 @@ class CypherGraph(RunsFlows):
         threshold: float,
         limit: int,
         as_of: str | None = None,
-    ) -> Flow[list[GraphNeighborhood]]:
-        return self._find_neighborhoods(scope, vectors, threshold=threshold, limit=limit, as_of=as_of)
+    ) -> list[GraphNeighborhood]:
+        return run(self._find_neighborhoods(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
 
-    @sync_method
     def nearest_relations(
         self,
         scope: Scope,
@@ -111,21 +109,18 @@ class CypherGraph(RunsFlows):
         *,
         threshold: float,
         as_of: str | None = None,
-    ) -> Flow[list[list[tuple[int, float]]]]:
-        return self._find_relations(scope, vectors, k, threshold=threshold, as_of=as_of)
+    ) -> list[list[tuple[int, float]]]:
+        return run(self._find_relations(scope, vectors, k, threshold=threshold, as_of=as_of))
 
-    @sync_method
-    def catch_up(self) -> Flow[None]:
-        return self._follow()
+    def catch_up(self) -> None:
+        run(self._follow())
 
-    @sync_method
-    def relations(self, scope: Scope) -> Flow[list[Relation]]:
-        return self._relations(scope)
+    def relations(self, scope: Scope) -> list[Relation]:
+        return run(self._relations(scope))
 
-    @sync_method
-    def purge_deleted(self, scope: Scope | None) -> Flow[None]:
+    def purge_deleted(self, scope: Scope | None) -> None:
         """Remove deleted relations; the database itself scrubs its pages and logs."""
-        return self._follow()
+        run(self._follow())
 
     def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
         """Compare the stored relations with the primary store; see `VerifiableProjection`."""

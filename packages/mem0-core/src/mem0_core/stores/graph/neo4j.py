@@ -20,13 +20,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from mem0_core.domain.records import Relation, Scope
 from mem0_core.errors import ConfigError, MissingExtraError, StoreError
-from mem0_core.flow import async_method
-from mem0_core.interfaces import GraphStore
+from mem0_core.flow import arun
+from mem0_core.interfaces import GraphNeighborhood, GraphStore
 from mem0_core.stores.graph.cypher import CypherGraph, Dialect, ResultRows, Statement, vector_property_name
 
 if TYPE_CHECKING:
+    import numpy as np
     from neo4j import AsyncDriver
+    from numpy.typing import NDArray
 
 TRANSACTION_TIMEOUT_SECONDS = 10.0  # then the server ends the transaction
 _MAX_VECTOR_INDEX_DIMS = 4096  # a limit of Neo4j
@@ -146,11 +149,36 @@ class Neo4jGraph(CypherGraph):
         """Name and URL of the server; see `RemoteProjection`."""
         return self._server_name
 
-    aneighborhoods = async_method(CypherGraph.neighborhoods)
-    anearest_relations = async_method(CypherGraph.nearest_relations)
-    acatch_up = async_method(CypherGraph.catch_up)
-    arelations = async_method(CypherGraph.relations)
-    apurge_deleted = async_method(CypherGraph.purge_deleted)
+    async def aneighborhoods(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        *,
+        threshold: float,
+        limit: int,
+        as_of: str | None = None,
+    ) -> list[GraphNeighborhood]:
+        return await arun(self._find_neighborhoods(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
+
+    async def anearest_relations(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        k: int,
+        *,
+        threshold: float,
+        as_of: str | None = None,
+    ) -> list[list[tuple[int, float]]]:
+        return await arun(self._find_relations(scope, vectors, k, threshold=threshold, as_of=as_of))
+
+    async def acatch_up(self) -> None:
+        await arun(self._follow())
+
+    async def arelations(self, scope: Scope) -> list[Relation]:
+        return await arun(self._relations(scope))
+
+    async def apurge_deleted(self, scope: Scope | None) -> None:
+        await arun(self._follow())
 
     def close(self) -> None:
         """Close the connections of sync calls. Those of an event loop close with the loop, or by `aclose`."""

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 
 from mem0_core._system.records import dataclass
 from mem0_core.errors import InputError, LimitError, ModelError, StoreError
-from mem0_core.flow import Flow, async_method, sync_method
+from mem0_core.flow import Flow
 from mem0_core.memory import AsyncMemory, Memory
-from mem0_core.views._scoped import MemoryView
 from mem0_core.views.files._paths import FileAccessError, normalize_path
 from mem0_core.views.files._tree import FileTree, MemoryFile
 from mem0_core.views.files._view import MemoryFiles
@@ -72,7 +71,7 @@ class _CommandError(Exception):
     """A command that cannot be done; its text is the result."""
 
 
-class MemoryToolHandler(MemoryView):
+class MemoryToolHandler:
     """Executes the commands of Anthropic's memory tool on the memories of one scope.
 
     >>> handler = MemoryToolHandler(memory, user_id="maya")
@@ -99,7 +98,6 @@ class MemoryToolHandler(MemoryView):
         run_id: str | None = None,
     ) -> None:
         self._files = MemoryFiles(memory, user_id=user_id, agent_id=agent_id, run_id=run_id)
-        self._memory = self._files.memory
         self._commands: dict[str, Callable[[Mapping[str, Any]], Flow[str]]] = {
             "view": self._view,
             "create": self._create,
@@ -109,12 +107,13 @@ class MemoryToolHandler(MemoryView):
             "rename": self._rename,
         }
 
-    @sync_method
-    def handle(self, command: Mapping[str, Any]) -> Flow[ToolReply]:
+    def handle(self, command: Mapping[str, Any]) -> ToolReply:
         """Execute a command, the input of a ``tool_use`` block."""
-        return self.handle_flow(command)
+        return self._files.memory._run(self.handle_flow(command))
 
-    ahandle = async_method(handle)
+    async def ahandle(self, command: Mapping[str, Any]) -> ToolReply:
+        """Async version of `handle`."""
+        return await self._files.memory._arun(self.handle_flow(command))
 
     def handle_flow(self, command: Mapping[str, Any]) -> Flow[ToolReply]:
         execute = self._commands.get(str(command.get("command")))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mem0_core.domain.records import MemoryItem
 from mem0_core.errors import InputError, StoreError
-from mem0_core.flow import Flow, async_method, do, sync_method
+from mem0_core.flow import Flow, do
 from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView
 from mem0_core.views.files._paths import FileAccessError, is_inside, normalize_path
 from mem0_core.views.files._tree import FileTree, MemoryFile, file_metadata, move_item, titled_text, with_metadata
@@ -43,50 +43,65 @@ class MemoryFiles(ScopedView):
         StoreError: the store failed; nothing is written.
     """
 
-    # --- Sync and async methods --------------------------------------------------------------------------------------
+    # --- Sync methods ------------------------------------------------------------------------------------------------
 
-    @sync_method
-    def list_files(self, path: str = "/") -> Flow[list[MemoryFile]]:
+    def list_files(self, path: str = "/") -> list[MemoryFile]:
         """Return all files below a folder, by path; nothing for a path that does not exist."""
-        return self.list_flow(path)
+        return self._memory._run(self.list_flow(path))
 
-    @sync_method
-    def read(self, path: str) -> Flow[MemoryFile]:
+    def read(self, path: str) -> MemoryFile:
         """Return the file at a path."""
-        return self.read_flow(path)
+        return self._memory._run(self.read_flow(path))
 
-    @sync_method
-    def write(self, path: str, text: str, *, overwrite: bool = False) -> Flow[MemoryFile]:
+    def write(self, path: str, text: str, *, overwrite: bool = False) -> MemoryFile:
         """Create a file, or with `overwrite` replace its text."""
-        return self.write_flow(path, text, overwrite=overwrite)
+        return self._memory._run(self.write_flow(path, text, overwrite=overwrite))
 
-    @sync_method
-    def edit(self, path: str, edit: Callable[[str], str]) -> Flow[MemoryFile]:
+    def edit(self, path: str, edit: Callable[[str], str]) -> MemoryFile:
         """Replace the text of a file by a function of it, which is called again if another writer was faster."""
-        return self.edit_flow(path, edit)
+        return self._memory._run(self.edit_flow(path, edit))
 
-    @sync_method
-    def delete(self, path: str) -> Flow[list[str]]:
+    def delete(self, path: str) -> list[str]:
         """Delete a file, or a folder with all its files; return the deleted paths."""
-        return self.delete_flow(path)
+        return self._memory._run(self.delete_flow(path))
 
-    @sync_method
-    def rename(self, path: str, new_path: str) -> Flow[list[str]]:
+    def rename(self, path: str, new_path: str) -> list[str]:
         """Move a file, or a folder with all its files; return the new paths."""
-        return self.rename_flow(path, new_path)
+        return self._memory._run(self.rename_flow(path, new_path))
 
-    @sync_method
-    def search(self, query: str, *, path: str = "/", limit: int = 10) -> Flow[list[MemoryFile]]:
+    def search(self, query: str, *, path: str = "/", limit: int = 10) -> list[MemoryFile]:
         """Return the files below a folder that bear on a query, best first; irrelevant ones are left out."""
-        return self.search_flow(query, path=path, limit=limit)
+        return self._memory._run(self.search_flow(query, path=path, limit=limit))
 
-    alist_files = async_method(list_files)
-    aread = async_method(read)
-    awrite = async_method(write)
-    aedit = async_method(edit)
-    adelete = async_method(delete)
-    arename = async_method(rename)
-    asearch = async_method(search)
+    # --- Async methods -----------------------------------------------------------------------------------------------
+
+    async def alist_files(self, path: str = "/") -> list[MemoryFile]:
+        """Async version of `list_files`."""
+        return await self._memory._arun(self.list_flow(path))
+
+    async def aread(self, path: str) -> MemoryFile:
+        """Async version of `read`."""
+        return await self._memory._arun(self.read_flow(path))
+
+    async def awrite(self, path: str, text: str, *, overwrite: bool = False) -> MemoryFile:
+        """Async version of `write`."""
+        return await self._memory._arun(self.write_flow(path, text, overwrite=overwrite))
+
+    async def aedit(self, path: str, edit: Callable[[str], str]) -> MemoryFile:
+        """Async version of `edit`."""
+        return await self._memory._arun(self.edit_flow(path, edit))
+
+    async def adelete(self, path: str) -> list[str]:
+        """Async version of `delete`."""
+        return await self._memory._arun(self.delete_flow(path))
+
+    async def arename(self, path: str, new_path: str) -> list[str]:
+        """Async version of `rename`."""
+        return await self._memory._arun(self.rename_flow(path, new_path))
+
+    async def asearch(self, query: str, *, path: str = "/", limit: int = 10) -> list[MemoryFile]:
+        """Async version of `search`."""
+        return await self._memory._arun(self.search_flow(query, path=path, limit=limit))
 
     # --- Flows -------------------------------------------------------------------------------------------------------
 
