@@ -8,6 +8,7 @@ import pytest
 
 from mem0_core.domain.records import Event, Operation
 from mem0_core.ingest._settlement import ReplyLimits, Settlement, settle_facts
+from mem0_core.language import terms
 
 ADD, UPDATE, DELETE, NONE = Event.ADD, Event.UPDATE, Event.DELETE, Event.NONE
 LIMITS = ReplyLimits(changes=200, deletions=5)
@@ -45,6 +46,15 @@ def test_a_deletion_settles_the_facts_that_it_names() -> None:
 )
 def test_a_new_text_that_tells_nothing_of_a_fact_does_not_settle_it(text: str, fact: str) -> None:
     assert settle([Operation(ADD, text, facts=(0,))], fact)[1] == [fact]
+
+
+def test_a_long_text_that_names_a_fact_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Moved to Porto with a dog, a cat and a parrot. " * 100  # longer than the texts whose terms are cached
+    read: list[str] = []
+    extract = terms.extract_terms
+    monkeypatch.setattr(terms, "extract_terms", lambda text: read.append(text) or extract(text))  # type: ignore[func-returns-value]
+    assert settle([Operation(ADD, text, facts=(0,))], "Moved to Porto with a dog and a cat")[1] == []
+    assert read == [text]
 
 
 def test_numbers_that_were_not_given_name_nothing() -> None:

@@ -118,7 +118,8 @@ def _tells(text: str, fact: str) -> bool:
         return True
     terms = list(dict.fromkeys(extract_terms(fact)))
     later = terms[1:] or terms
-    told = sum(term in term_set(text) for term in later)
+    stated = term_set(text)
+    told = sum(term in stated for term in later)
     return bool(told) and told >= _MIN_TOLD_SHARE * len(later) and _names(fact) <= set(split_words(text))
 
 
