@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import pytest
 
 from mem0_core import Memory
 from mem0_core.errors import StoreError
+from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.testing import HashEmbedder
+from tests.support import hang_guard
 
 
 @pytest.fixture
@@ -60,6 +64,44 @@ def test_the_first_write_to_a_file_that_was_replaced_is_refused(tmp_path: Path) 
             memory.add("I like coffee.", user_id="u")
     with open_memory(tmp_path / "first") as memory:
         assert [one["memory"] for one in memory.get_all(user_id="u")["results"]] == ["I like tea, says the second."]
+
+
+def test_lookups_never_read_a_file_that_is_replaced_while_the_writer_connects(
+    tmp_path: Path, connections: list[sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = []
+    for name in ("first", "second"):
+        with open_memory(tmp_path / name) as memory:
+            ids.append(memory.add("I like tea.", user_id="u", infer=False)["results"][0]["id"])
+    store = SQLiteStore(tmp_path / "first" / "memory.db")
+    assert store.get(ids[0]) is not None
+    connect = store._db._connect
+
+    def replace_and_connect() -> sqlite3.Connection:
+        (tmp_path / "second" / "memory.db").replace(tmp_path / "first" / "memory.db")
+        return connect()
+
+    monkeypatch.setattr(store._db, "_connect", replace_and_connect)
+    with pytest.raises(StoreError, match="removed or replaced"), store._db.exclusive("write to"):
+        pass
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connections[-1].execute("SELECT 1")
+    assert store.get(ids[0]) is not None
+    assert store.get(ids[1]) is None
+    store.close()
+
+
+def test_a_read_that_waited_while_the_store_was_closed_keeps_no_lock() -> None:
+    store = SQLiteStore(":memory:")
+    with hang_guard(), ThreadPoolExecutor(1) as pool:
+        with store._db.exclusive("write to"):
+            read = pool.submit(store.get, "m")
+            while not store._db._lock._waiting:
+                time.sleep(0.001)
+            store.close()
+        with pytest.raises(StoreError, match="is closed"):
+            read.result()
+        store.close()
 
 
 def test_the_first_search_of_a_process_reads_the_graph_once_and_no_deleted_relation(

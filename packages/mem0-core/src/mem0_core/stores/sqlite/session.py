@@ -127,11 +127,18 @@ class Database:
             with self._lock:
                 self._check_open()
                 if self._writer is None:
-                    writer = self._connect()
-                    writer.execute("PRAGMA cache_size = -32768")  # KiB: the inner pages of all indexes stay cached
-                    self._writer = writer
-                    self._check_file()  # it may be of a file that has taken the place of this one
+                    self._writer = self._connect_writer()
         return self._writer
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        writer = self._connect()
+        try:
+            writer.execute("PRAGMA cache_size = -32768")  # KiB: the inner pages of all indexes stay cached
+            self._check_file()  # it may be of a file that has taken the place of this one
+        except BaseException:
+            writer.close()
+            raise
+        return writer
 
     def read(self, doing: str = "read", *, is_short: bool = False) -> _ReadConnection:
         """Return a context with a connection for reading, which never waits for a commit of this process.
@@ -221,7 +228,11 @@ class Database:
             return writer
         if self.in_memory:
             self._lock.acquire()
-            return self.writer
+            try:
+                return self.writer
+            except BaseException:  # the store was closed meanwhile
+                self._lock.release()
+                raise
         try:
             db = self._idle.pop()
         except IndexError:
