@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
+import weakref
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import platformdirs
 import pytest
 
-from mem0_core import ConfigError, Memory, MemoryConfig, StoreError
+from mem0_core import AsyncMemory, ConfigError, Memory, MemoryConfig, StoreError
 from mem0_core.components import build_component, check_spec
 from mem0_core.config import load_config
 from mem0_core.errors import MissingExtraError
@@ -176,6 +179,33 @@ def test_providers_by_name_and_by_instance(monkeypatch: pytest.MonkeyPatch) -> N
     embedder = HashEmbedder()
     assert build_component("embedder", embedder) is embedder
     assert build_component("llm", "openai:gpt-4o-mini") is not None
+
+
+class UnhashableMethod:
+    """A method made of an object that has no hash, as a mock or a dataclass may be."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0] for _ in texts]
+
+
+@pytest.mark.parametrize("memory_class", [Memory, AsyncMemory])
+def test_an_embedder_without_kind_is_refused_whatever_its_method_is(tmp_path: Path, memory_class: Any) -> None:
+    embedder = SimpleNamespace(name="e", dims=1, embed=UnhashableMethod())
+    with pytest.raises(ConfigError, match="has no argument 'kind'"):
+        memory_class({"path": str(tmp_path)}, embedder=embedder)
+
+
+def test_a_checked_embedder_is_kept_by_its_memory_only(tmp_path: Path) -> None:
+    def embed(texts: list[str], *, kind: str) -> Any:
+        return HashEmbedder().embed(texts, kind=kind)  # type: ignore[arg-type]
+
+    with Memory({"path": str(tmp_path)}, embedder=SimpleNamespace(name="e", dims=384, embed=embed)):
+        kept = weakref.ref(embed)
+    del embed
+    gc.collect()
+    assert kept() is None
 
 
 def test_mem0s_names_for_an_address_are_understood() -> None:

@@ -17,7 +17,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -252,7 +252,6 @@ _PLAIN_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-@lru_cache(maxsize=64)
 def read_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a function.
 
