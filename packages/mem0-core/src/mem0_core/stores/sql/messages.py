@@ -9,6 +9,7 @@ from mem0_core.domain.records import Message, Scope, trust_of_role
 from mem0_core.interfaces import Summary
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
 from mem0_core.stores.sql.engine.steps import (
+    MAX_LOOKUP_ROWS,
     Statement,
     StepMethods,
     Steps,
@@ -17,6 +18,7 @@ from mem0_core.stores.sql.engine.steps import (
     fetch_rows,
     insert_sql,
     lookup_method,
+    lookup_method_if,
     read_method,
 )
 from mem0_core.stores.sql.rows import TRUST, message_digests, pages, scope_ids
@@ -37,7 +39,7 @@ class SqlMessageLog(StepMethods):
         yield from self._dialect.set_scope(scope)
         return (yield from self._newest(self._dialect.in_scope(scope, "m"), limit))
 
-    @lookup_method
+    @lookup_method_if(lambda scope, row, *, limit: limit <= MAX_LOOKUP_ROWS)
     def messages_before(self, scope: Scope, row: int | None, *, limit: int) -> Steps[list[Message]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope, "m")
@@ -45,7 +47,7 @@ class SqlMessageLog(StepMethods):
             where, values = f"{where} AND m.row < ?", [*values, row]
         return (yield from self._newest((where, values), limit))
 
-    @lookup_method
+    @lookup_method_if(lambda scope, row, *, limit: limit <= MAX_LOOKUP_ROWS)
     def messages_since(self, scope: Scope, row: int, *, limit: int) -> Steps[list[Message]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope, "m")
@@ -65,7 +67,7 @@ class SqlMessageLog(StepMethods):
         )
         return int(count)
 
-    @lookup_method
+    @lookup_method_if(lambda scope, messages: len(messages) <= MAX_LOOKUP_ROWS)
     def are_stored(self, scope: Scope, messages: Sequence[Message]) -> Steps[list[bool]]:
         if all(message.key is None for message in messages):
             return [False] * len(messages)

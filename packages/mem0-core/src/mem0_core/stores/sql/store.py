@@ -48,10 +48,12 @@ from mem0_core.stores.sql.changes.memories import (
 from mem0_core.stores.sql.changes.retraction import Retraction
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
 from mem0_core.stores.sql.engine.steps import (
+    MAX_LOOKUP_ROWS,
     Steps,
     execute,
     fetch_rows,
     lookup_method,
+    lookup_method_if,
     read_method,
     snapshot_method,
     write_method,
@@ -355,7 +357,7 @@ class SqlStore(SqlVectors):
         found = yield from self._select("WHERE id = ?", (memory_id,))
         return found[0][1] if found else None
 
-    @lookup_method
+    @lookup_method_if(lambda memory_ids: len(memory_ids) <= MAX_LOOKUP_ROWS)
     def get_many(self, memory_ids: Sequence[str]) -> Steps[dict[str, MemoryItem]]:
         where, values = self._dialect.among("id", list(dict.fromkeys(memory_ids)), "text")
         return {item.id: item for _, item in (yield from self._select(f"WHERE {where}", values))}
@@ -365,7 +367,7 @@ class SqlStore(SqlVectors):
         found = yield from fetch_rows("SELECT row FROM memories WHERE id = ?", (memory_id,))
         return int(found[0][0]) if found else None
 
-    @lookup_method
+    @lookup_method_if(lambda scope, keys: len(keys) <= MAX_LOOKUP_ROWS)
     def find_by_fact_keys(self, scope: Scope, keys: Sequence[bytes]) -> Steps[dict[bytes, MemoryItem]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope)
@@ -430,7 +432,7 @@ class SqlStore(SqlVectors):
         texts = [(memory_from_row(row, self._dialect.from_json), row[-2]) for row in rows]
         return texts, self._dialect.stack_vectors([row[-1] for row in rows])
 
-    @lookup_method
+    @lookup_method_if(lambda rows, *, scope: len(rows) <= MAX_LOOKUP_ROWS)
     def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> Steps[dict[int, MemoryItem]]:
         yield from self._dialect.set_scope(scope)
         among, row_values = self._dialect.among("row", rows)

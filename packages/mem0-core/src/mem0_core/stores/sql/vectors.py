@@ -9,7 +9,15 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import ChangePosition, VectorChanges
 from mem0_core.stores.sql.engine.dialect import Dialect, Engine
-from mem0_core.stores.sql.engine.steps import StepMethods, Steps, fetch_rows, lookup_method, read_method
+from mem0_core.stores.sql.engine.steps import (
+    MAX_LOOKUP_ROWS,
+    StepMethods,
+    Steps,
+    fetch_rows,
+    lookup_method,
+    lookup_method_if,
+    read_method,
+)
 from mem0_core.stores.sql.rows import first_column
 
 if TYPE_CHECKING:
@@ -37,6 +45,10 @@ class VectorTables:
 MEMORY_VECTORS = VectorTables("memories", "vectors", "tombstones")
 NODE_VECTORS = VectorTables("nodes", "node_vectors", "node_tombstones")
 EDGE_VECTORS = VectorTables("edges", "edge_vectors", "edge_tombstones", "valid_to IS NULL")
+
+
+def _reads_few_changes(scope: Scope, *, after: int = 0, limit: int | None = None) -> bool:
+    return after > 0 and limit is not None and limit <= MAX_LOOKUP_ROWS
 
 
 class SqlVectors(StepMethods):
@@ -70,7 +82,7 @@ class SqlVectors(StepMethods):
         [(epoch, added, removed)] = yield from fetch_rows(sql, values + values)
         return ChangePosition(epoch, max(added or 0, removed or 0))
 
-    @lookup_method
+    @lookup_method_if(_reads_few_changes)
     def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> Steps[VectorChanges]:
         tables, dialect = self._tables, self._dialect
         yield from dialect.set_scope(scope)

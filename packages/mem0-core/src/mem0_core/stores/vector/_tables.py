@@ -25,6 +25,7 @@ from mem0_core.stores.vector._quantized import QuantizedVectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+FIRST_CHANGED_VECTORS = 500  # read at once at first to catch up: SQLite reads so few on the writing connection
 READ_BATCH_VECTORS = 5_000  # read from the source at once, so that loading needs little more memory than the index
 MAX_DEAD_SHARE = 0.2  # an index with a greater share of removed vectors is rebuilt
 _HNSW_M = 32

@@ -37,6 +37,7 @@ from mem0_core.interfaces import ChangePosition, VectorSource, drop_below_thresh
 from mem0_core.interfaces.maintenance import ProjectionMismatch
 from mem0_core.stores.vector._snapshots import Snapshot, find_orphaned_files, remove_snapshots
 from mem0_core.stores.vector._tables import (
+    FIRST_CHANGED_VECTORS,
     MAX_DEAD_SHARE,
     READ_BATCH_VECTORS,
     ArrayIndex,
@@ -411,15 +412,16 @@ class _Partition:
 
     def _catch_up(self, after: int | None) -> None:
         """Apply the changes since `after`, some thousand vectors at a time."""
+        limit = FIRST_CHANGED_VECTORS if after else READ_BATCH_VECTORS
         while after is not None:
-            changes = self._source.vector_changes(self.address, after=after, limit=READ_BATCH_VECTORS)
+            changes = self._source.vector_changes(self.address, after=after, limit=limit)
             self._make_room(*changes.vectors.shape)
             if isinstance(self._index, SmallIndex):
                 self._index.replace(changes.rows, changes.vectors, changes.removed)
             elif self._index is not None:
                 with self._limit_threads():
                     self._index.replace(changes.rows, changes.vectors, changes.removed)
-            after = changes.next_after
+            after, limit = changes.next_after, READ_BATCH_VECTORS
 
     def _make_room(self, added: int, dims: int) -> None:
         """Create the index for the first vectors, and a larger one when there are no longer few."""

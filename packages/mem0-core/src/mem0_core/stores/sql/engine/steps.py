@@ -122,6 +122,8 @@ TransactionKind = Literal["lookup", "read", "snapshot", "write"]
 """``read``: each statement sees the latest state. ``lookup``: a read that is so short that a writer may wait for it.
 ``snapshot``: all statements see one state. ``write``: one transaction."""
 
+MAX_LOOKUP_ROWS = 500  # of a lookup: to read as many memories takes no longer than most commits, some milliseconds
+
 
 class _Engine(Protocol):
     def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T: ...
@@ -142,8 +144,19 @@ def read_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]
 
 
 def lookup_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]:
-    """Make a method that reads rows by an index, as many as its arguments allow. Its calls can share a round trip."""
+    """Make a method that reads a few rows by an index. Its calls can share a round trip."""
     return _make_shared(steps, "lookup")
+
+
+def lookup_method_if(
+    is_short: Callable[..., bool],
+) -> Callable[[Callable[Concatenate[S, P], Steps[T]]], Method[S, P, T]]:
+    """Make a method whose calls are lookups if their arguments satisfy `is_short`, and other reads if not."""
+
+    def decorate(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]:
+        return _make_shared(steps, "lookup", is_short)
+
+    return decorate
 
 
 def snapshot_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T]:
@@ -156,18 +169,23 @@ def write_method(steps: Callable[Concatenate[S, P], Steps[T]]) -> Method[S, P, T
     return _make_method(steps, "write")
 
 
-def _make_shared(steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind) -> Method[S, P, T]:
-    method = _make_method(steps, kind)
+def _make_shared(
+    steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind, is_short: Callable[..., bool] | None = None
+) -> Method[S, P, T]:
+    method = _make_method(steps, kind, is_short)
     vars(method).update(together=_run_calls, atogether=_arun_calls)
     return method
 
 
-def _make_method(steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind) -> Method[S, P, T]:
+def _make_method(
+    steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind, is_short: Callable[..., bool] | None = None
+) -> Method[S, P, T]:
     @functools.wraps(steps)
     def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.run(lambda: steps(self, *args, **kwargs), kind)
+        call_kind = kind if is_short is None or is_short(*args, **kwargs) else "read"
+        return self._db.run(lambda: steps(self, *args, **kwargs), call_kind)
 
-    vars(method).update(steps=steps, kind=kind)
+    vars(method).update(steps=steps, kind=kind, is_short=is_short)
     return method
 
 
@@ -192,10 +210,11 @@ class _AsyncVersion:
     """Async version of a method. An object whose engine has no event loop's pool does not have it."""
 
     def __init__(self, method: Any, name: str) -> None:
-        steps, kind = method.steps, method.kind
+        steps, kind, is_short = method.steps, method.kind, method.is_short
 
         async def twin(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return await self._db.arun(lambda: steps(self, *args, **kwargs), kind)
+            call_kind = kind if is_short is None or is_short(*args, **kwargs) else "read"
+            return await self._db.arun(lambda: steps(self, *args, **kwargs), call_kind)
 
         functools.update_wrapper(twin, method)
         self._twin: Any = twin
