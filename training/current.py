@@ -17,17 +17,21 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.collection import Dataset
+from benchmarks.collection import Collection, Dataset, Question
 from benchmarks.remembered import remembered
 from benchmarks.timed import CachedEmbedder
 from mem0_core.domain.recipes import HYBRID
-from mem0_core.interfaces import Embedder
+from mem0_core.domain.records import Hit
+from mem0_core.flow import Flow
+from mem0_core.interfaces import Embedder, Ports
 from mem0_core.providers.numpy_embedder import create_local_embedder
 from mem0_core.recall import _current
+from mem0_core.recall import search as search_module
 from mem0_core.recall._current import FEATURES
+from mem0_core.recall.search import Search
 from training.datasets import read_dataset, read_stories
 
-__all__ = ["Ordered", "collect", "fit_features", "main"]
+__all__ = ["Ordered", "collect", "fit_features", "main", "measure"]
 
 FOLDER = Path(__file__).parent
 STORIES = {"changes": 1.0, "lasting": 2.0}  # files with the weights of their questions; those of what lasts are few
@@ -47,10 +51,18 @@ class Ordered:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print how often a gold is first before and after, by cross-validation, and the weights fitted to everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the sources, for the chats")
+    parser.add_argument("--data", type=Path, help="folder of the sources, for the chats")
     parser.add_argument("--model", default="mem0-minilm")
+    parser.add_argument("--measure", type=Path, nargs="+", default=(), help="stories to ask the product, without a fit")
     options = parser.parse_args(arguments)
     embedder = CachedEmbedder(create_local_embedder(options.model))
+    for file in options.measure:
+        before, after, count = measure(read_stories(file), embedder)
+        print(
+            f"{file.stem}: a gold is first in {before} of {count} about the present, with the shipped order in {after}"
+        )
+    if options.measure:
+        return
     asked: list[Ordered] = []
     for name, weight in STORIES.items():
         asked += collect(read_stories(FOLDER / f"{name}.jsonl"), embedder, weight)
@@ -62,6 +74,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         before, after, count = _cross_validate(asked, weight)
         print(f"{label}: a gold is first in {before} of {count}, with the model in {after}")
     print(dict(zip(FEATURES, fit_features(asked).round(1).tolist(), strict=True)))
+
+
+def measure(dataset: Dataset, embedder: Embedder) -> tuple[int, int, int]:
+    """Return how many questions about the present have a gold first without the order, how many with it, and all."""
+    with patch.object(search_module, "prefer_current", _keep_order):
+        before = _count_first(dataset, embedder)
+    return before, _count_first(dataset, embedder), len(_about_now(dataset))
+
+
+def _count_first(dataset: Dataset, embedder: Embedder) -> int:
+    with remembered(dataset, embedder, relations=True) as memory:
+        search = memory.by(HYBRID)
+        found = ((search(user.name, one.text).ranked[:1], one.gold) for user, one in _about_now(dataset))
+        return sum(not set(gold).isdisjoint("|".join(best).split("|")) for best, gold in found)
+
+
+def _about_now(dataset: Dataset) -> list[tuple[Collection, Question]]:
+    return [(collection, question) for collection, question in dataset.questions if question.kind == "present"]
+
+
+def _keep_order(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
+    yield from ()
+    return hits
 
 
 def collect(dataset: Dataset, embedder: Embedder, weight: float = 1.0) -> list[Ordered]:

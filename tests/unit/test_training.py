@@ -20,7 +20,7 @@ from mem0_core.recall._current import FEATURES
 from tests.tiny_bert import SAMPLE_TEXTS, write_model_folder
 from training.bm25 import Bm25
 from training.current import FOLDER as STORY_FOLDER
-from training.current import STORIES, Ordered, collect, fit_features
+from training.current import STORIES, Ordered, collect, fit_features, measure
 from training.datasets import read_stories
 from training.pools import Pool, draw_pools, read_pools, remove_names, write_pools
 from training.sources import SOURCES, read_source
@@ -301,7 +301,7 @@ def test_the_labeled_questions_name_families_of_the_product() -> None:
     assert labels <= {*load_families(), "none"}
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", [*STORIES, "measured", "spare", "lives"])
 def test_stories_are_in_order_of_time_and_name_messages_that_exist(name: str) -> None:
     stories = read_stories(STORY_FOLDER / f"{name}.jsonl").collections
     assert len({story.name for story in stories}) == len(stories)
@@ -328,3 +328,10 @@ def test_questions_about_now_are_collected_from_the_product() -> None:
     assert asked
     assert all(one.features.shape == (len(one.is_gold), len(FEATURES)) for one in asked)
     assert any(one.is_gold.any() for one in asked)
+
+
+def test_stories_are_measured_with_and_without_the_order() -> None:
+    stories = read_stories(STORY_FOLDER / "changes.jsonl")
+    first = dataclasses.replace(stories, collections=stories.collections[:6])
+    before, after, count = measure(first, create_local_embedder("mem0-minilm"))
+    assert 0 <= before < after <= count == sum(one.kind == "present" for _, one in first.questions)
