@@ -173,6 +173,7 @@ STATED = {
     ],
     "Adopted a kitten!! Her name's Miso.": ["begins I has_pet Miso"],
     "Had Rex put down on Monday.": ["ends I has_pet Rex"],
+    "We got a toy poodle called Bella.": ["begins I has_pet Bella"],
     "seeing someone new, his name is Duarte": ["holds I partner Duarte"],
     "The doctor swapped the ramipril for candesartan.": [
         "begins I takes candesartan",
@@ -218,6 +219,10 @@ def test_everyday_sentences_are_read(text: str) -> None:
 
 
 SILENT = [
+    "At work a patient gave me a ceramic cat.",
+    "got a cat tattoo",
+    "I bought a dog bed",
+    "We have a toy dog.",
     "I was going to move to Oslo in May.",
     "We were planning to move to Oslo.",
     "Does Anna live in Paris?",

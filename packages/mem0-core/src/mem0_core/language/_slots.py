@@ -800,7 +800,7 @@ class SlotReader:
             if noun < 0:
                 break
             kin = self._grammar.kin[text.lows[noun]]
-            if kin.family == "has_pet" and noun > index and (self._is_participle(index) or text.is_name(index)):
+            if kin.family == "has_pet" and self._is_no_pet(index, noun, end):
                 break
             if (kin.family in only) != bool(only):
                 break
@@ -821,6 +821,14 @@ class SlotReader:
             ):
                 return Found(tuple(values), stop) if values else None
         return Found(tuple(values), min(end, max(index, at + 1))) if values else None
+
+    def _is_no_pet(self, index: int, noun: int, end: int) -> bool:
+        """Return True for ``ordered chicken``, ``a ceramic cat`` and ``a dog bed``."""
+        text = self._text
+        is_thing = noun + 1 < end and text.lows[noun + 1] in self._words["pet_things"]
+        is_lifeless = not self._words["lifeless"].isdisjoint(text.lows[index:noun])
+        is_lifeless = is_lifeless and not self._names_after(noun + 1, end)[0]  # "a toy poodle called Bella"
+        return is_thing or is_lifeless or (noun > index and (self._is_participle(index) or text.is_name(index)))
 
     def _is_participle(self, index: int) -> bool:
         """Return True for ``ordered`` in ``I have ordered chicken``."""

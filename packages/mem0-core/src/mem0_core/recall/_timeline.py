@@ -71,6 +71,9 @@ class Period:
         return self.first[:10] <= last and (self.last is None or self.last[:10] > first)
 
 
+_LIVING = frozenset({"animal", "person"})  # a death may end either
+
+
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """Everything said about some slots.
@@ -131,7 +134,8 @@ class _TimelineBuilder:
         if statement.effect == "ends":
             ending = Period(memory, statement, days.last or days.first or memory.said_at)
             self._close_ended(ending)
-            self.timeline.endings.append(ending)
+            if not self._is_of_stranger(ending):
+                self.timeline.endings.append(ending)
         elif statement.effect == "past":
             last = _day_after(days.last) or memory.said_at
             first = memory.said_at if last > memory.said_at else ""  # "lives in Rome until June", said in May
@@ -141,6 +145,16 @@ class _TimelineBuilder:
             self._close_replaced(period)
             self.timeline.periods.append(period)
             self._open.setdefault(statement.family, []).append(period)
+
+    def _is_of_stranger(self, ending: Period) -> bool:
+        """Return True for "Mama Njeri has passed on", if no pet and no spouse of that name is known."""
+        family, value = ending.statement.family, ending.statement.value
+        others = (one for one in ending.memory.statements if one.effect == "ends" and one.value == value)
+        is_ambiguous = bool(value) and sum(load_families()[one.family].answer in _LIVING for one in others) > 1
+        return is_ambiguous and not any(
+            one.statement.family == family and is_same_value(value, one.statement.value)
+            for one in self.timeline.periods
+        )
 
     def _close_ended(self, ending: Period) -> None:
         """End the values that a statement ends: to leave an employer is to leave the job there."""
