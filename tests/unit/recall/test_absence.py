@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mem0_core import Memory
-from tests.support import MODES, MemoryDriver, result_texts
+from tests.support import MODES, MemoryDriver, Mode, result_texts
 
 TOLD = (
     "I drive a Hyundai Kona.",
@@ -59,7 +59,7 @@ def test_what_was_never_told_is_unknown(memory: MemoryDriver, question: str, not
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
-        ("what colour is the kitchen?", "sage, green"),
+        ("what colour is the kitchen?", "sage green"),
         ("what's my surname?", "Lind"),
         ("what is Ingrid's last name?", "Berg"),
         ("what strength is my losartan?", "I take 50 mg of losartan."),
@@ -77,3 +77,44 @@ def test_what_was_told_is_answered(memory: MemoryDriver, question: str, answer: 
 def test_a_question_of_which_no_memory_has_a_word_needs_a_better_memory(memory: MemoryDriver) -> None:
     assert memory.search("which bank am I with?", user_id="u", allow_no_answer=True)["results"] == []
     assert len(result_texts(memory.search("which bank am I with?", user_id="u"))) == len(TOLD)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("told", "question", "answer"),
+    [
+        (["My salary is 52,000 euros."], "what is my salary?", "My salary is 52,000 euros."),
+        (["My height is 182 cm."], "how tall am I?", "My height is 182 cm."),
+        (["My dress size is M."], "what is my dress size?", "My dress size is M."),
+        (["I'm Maya Lind and I moved to Oslo."], "what is my surname?", "Lind"),
+        (["My name is Maya.", "Yesterday Ben came by."], "what is my surname?", None),
+        (["My favorite color is vermilion."], "what's my favorite color?", "vermilion"),
+        (["My boss is called Karen van der Berg."], "what's my boss's surname?", "van der Berg"),
+        (["Tom drives a red car.", "I drive a Volvo."], "what color is my car?", None),
+        (["My sister's cat is black.", "I have a cat called Mia."], "what color is my cat?", None),
+        (["We live at 12 Baker Street."], "what street do I live on?", "We live at 12 Baker Street."),
+        (["I have a beagle named Max, who chases the cat."], "what is my dog called?", "Max"),
+        (["My doctor is Dr Smeets."], "who is my gp?", "Dr Smeets"),
+        (["I love tacos from street food stalls."], "what street food do I love?", "tacos"),
+    ],
+)
+def test_the_property_of_the_thing_itself(
+    tmp_path: Path, mode: Mode, told: list[str], question: str, answer: str | None
+) -> None:
+    with Memory({"path": tmp_path}) as opened:
+        memory = MemoryDriver(opened, mode)
+        for text in told:
+            memory.add(text, user_id="u")
+        assert memory.answer(question, user_id="u")["answer"] == answer
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_death_of_a_stranger_is_not_that_of_a_pet(tmp_path: Path, mode: Mode) -> None:
+    with Memory({"path": tmp_path}) as opened:
+        memory = MemoryDriver(opened, mode)
+        memory.add("Mama Njeri has passed on, God rest her.", user_id="u")
+        assert memory.answer("What's my cat called?", user_id="u")["answer"] is None
+        memory.add("I have a cat named Tosti.", user_id="u")
+        assert memory.answer("What's my cat called?", user_id="u")["answer"] == "Tosti"
+        memory.add("Tosti has passed on.", user_id="u")
+        assert memory.answer("Do I have a cat?", user_id="u")["answer"] == "no"

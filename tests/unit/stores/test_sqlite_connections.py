@@ -104,7 +104,7 @@ def test_a_read_that_waited_while_the_store_was_closed_keeps_no_lock() -> None:
         store.close()
 
 
-def test_the_first_search_of_a_process_reads_the_graph_once_and_no_deleted_relation(
+def test_the_first_search_of_a_process_reads_the_graph_once(
     tmp_path: Path, connections: list[sqlite3.Connection]
 ) -> None:
     with open_memory(tmp_path) as memory:
@@ -117,4 +117,3 @@ def test_the_first_search_of_a_process_reads_the_graph_once_and_no_deleted_relat
             connection.set_trace_callback(statements.append)
         assert memory.search("tea and biscuits", user_id="u")["results"]
     assert sum("e.name, e.type FROM nodes" in statement for statement in statements) == 1
-    assert not [statement for statement in statements if "FROM edge_tombstones AS" in statement]

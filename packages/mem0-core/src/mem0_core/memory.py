@@ -391,7 +391,8 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
             reference_date: Day that "yesterday" or "last summer" in the query refers to. Default: today, or the day of
                 `as_of`.
             allow_no_answer: Return no results, and a ``note``, if no memory is about the subject and relation that the
-                query asks for. For a query that is not understood, if the best score is below the recipe's gate.
+                query asks for, or states the property. For a query that is not understood, if the best score is below
+                the recipe's gate.
             include_superseded: Search the earlier texts of memories too, which were updated or deleted by a model.
 
         Returns:
@@ -438,7 +439,8 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         """Answer a question from the memories of a scope, without a model.
 
         A question about a state ("Where does my sister's husband work?", "Who was I dating in 2021?", "Where did I live
-        before Oslo?") is answered by the value that held at the time it asks about; any other by its best memory.
+        before Oslo?") is answered by the value that held at the time it asks about; one about a property ("What color
+        is my car?") by a memory that states it; any other by its best memory.
 
         Args:
             user_id, agent_id, run_id, filters, min_trust, as_of, reference_date: As in `search`.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from itertools import groupby
 
 from mem0_core._system.records import dataclass
 from mem0_core.language._grammar import load_grammar
@@ -24,10 +25,9 @@ _DATE = (
     r"(?=\W*$|[.,;:!?)]| (?:and|but|when|with|for|at|to|the|a|I|we|he|she|they)\b)"
 )
 _MAX_SUBJECT = 4  # words between the auxiliary and the verb of "What did the red car cost?"
-_MAX_NOUN = 4  # words of a noun phrase after "which"
+_MAX_NOUN = 5  # words of a noun phrase after "which"
 _MEASURES = frozenset({"tall", "high", "heavy", "wide", "deep", "old"})
 _PRICES = frozenset({"cost", "pay", "paid", "spend", "spent", "earn", "weigh", "owe", "charge"})
-_FEELINGS = frozenset({"like", "love", "hate", "miss", "enjoy", "care"})  # "how much do I like it"
 _BE = frozenset({"is", "was", "are", "were"})
 _AFTER_NOUN = frozenset({"of", "on", "for", "at", "in", "where", "that", "who"})  # "the number on our door"
 
@@ -39,9 +39,6 @@ class _Attribute:
     nouns: tuple[tuple[str, ...], ...]
     words: frozenset[str]
     endings: tuple[str, ...]
-
-    def is_in(self, lows: Sequence[str]) -> bool:
-        return any(tuple(lows[at : at + len(noun)]) == noun for noun in self.nouns for at in range(len(lows)))
 
 
 @cache
@@ -57,18 +54,23 @@ def _load_attributes() -> Mapping[str, _Attribute]:
 
 
 def find_attribute(lows: Sequence[str]) -> str:
-    """Return the name of the attribute that a question names; empty for none.
+    """Return the name of the attribute that a question names, such as "color"; empty for none.
+
+    It is the last noun of "which NOUN" or "what is NOUN": a "road bike" is no road. A position is one of a player, and
+    the year of a thing is an amount; "what year did I move" asks for a date.
 
     Args:
         lows: its words in lower case, as `prepare` splits them; a possessive is a word of its own.
     """
     if lows[:1] not in (["what"], ["which"]):
         return ""
-    asked = _find_asked(lows)
-    name = next((name for name, one in _load_attributes().items() if one.is_in(asked)), "")
-    if name == "year":  # "what year did I move" asks for a date
-        return "amount" if lows[2:3] == ["is"] and lows[3:4] != ["it"] else ""
-    return name
+    asked = tuple(_find_asked(lows))
+    for name, one in _load_attributes().items():
+        if any(asked[-len(noun) :] == noun for noun in one.nouns):
+            if name == "year":
+                return "amount" if lows[2:3] == ["is"] and lows[3:4] != ["it"] else ""
+            return "" if name == "position" and not {"play", "plays", "played"}.intersection(lows) else name
+    return ""
 
 
 def _find_asked(lows: Sequence[str]) -> Sequence[str]:
@@ -79,8 +81,7 @@ def _find_asked(lows: Sequence[str]) -> Sequence[str]:
     if end > 1:
         return lows[1:end]
     if lows[1:2] and lows[1] in _BE:
-        stop = next((at for at in range(2, len(lows)) if lows[at] in _AFTER_NOUN), len(lows))
-        return lows[max(2, stop - 2) : stop]
+        return lows[2 : next((at for at in range(2, len(lows)) if lows[at] in _AFTER_NOUN), len(lows))]
     return ()
 
 
@@ -92,38 +93,53 @@ def asks_amount(lows: Sequence[str]) -> bool:
         at = next((index for index, low in enumerate(lows[: _MAX_SUBJECT + 3]) if low in _PRICES), 0)
         is_verb = at > 0 and lows[at - 1] != "to"
         return is_verb and (at == len(lows) - 1 or (lows[at + 1] == "for" and at + 2 < len(lows)))
-    is_number = lows[1] in _MEASURES or (lows[1] in ("much", "many") and _FEELINGS.isdisjoint(lows))
-    return lows[0] == "how" and is_number
+    is_price = lows[1] in ("much", "many") and not _PRICES.isdisjoint(lows)
+    return lows[0] == "how" and (is_price or lows[1] in _MEASURES)
 
 
 def states_attribute(attribute: str, text: str, names: Collection[str] = ()) -> bool:
-    """Return True if a text states an attribute of what it is about.
+    """Return True if a text states an attribute of what it is about, or names it: "my dress size is M".
 
     Args:
         attribute: as `find_attribute` returns it.
-        names: of the people whose surname is wanted; without any, two words with a capital in a row are one.
+        names: of the people whose surname is wanted.
     """
-    if attribute == "amount":
-        return names_amount(text)
-    if attribute == "surname" and (text == text.lower() or "surname" in text):
-        return True  # without capitals a name cannot be seen
-    return bool(find_words(attribute, text, names))
+    if attribute == "amount" and names_amount(text):
+        return True
+    if attribute == "surname" and (text == text.lower() or find_surnames(text, names)):
+        return True  # without capitals it cannot be seen
+    words = f" {' '.join(_WORDS.findall(text.lower()))} "
+    is_named = any(f" {' '.join(noun)} " in words for noun in _load_attributes()[attribute].nouns)
+    return is_named or bool(_find_words(attribute, text))
 
 
-def find_words(attribute: str, text: str, names: Collection[str] = ()) -> list[str]:
-    """Return the words of a text that state an attribute, such as its colors or a surname; none for amounts."""
-    if attribute == "surname":
-        first = "|".join(re.escape(name.split()[-1]) for name in names)
-        first = f"(?i:{first})" if first else r"[A-Z][\w'’-]+"
-        return re.findall(rf"\b{first} (?!(?:I|I'm)\b)([A-Z][\w'’-]+)", text)
+def find_color(text: str) -> str:
+    """Return the color that a text states, such as "sage green"; empty if there are several, or none."""
+    known = _load_attributes()["color"].words
+    runs = [
+        " ".join(run) for is_color, run in groupby(_WORDS.findall(text), lambda word: word.lower() in known) if is_color
+    ]
+    return runs[0] if len(runs) == 1 else ""
+
+
+def find_surnames(text: str, names: Collection[str]) -> list[str]:
+    """Return the capitalized words that follow some names in a text."""
+    if not names:
+        return []
+    first = "|".join(re.escape(name.split()[-1]) for name in names)
+    return re.findall(rf"\b(?i:{first}) (?!(?:I|I'm)\b)([A-Z][\w'’-]+)", text)
+
+
+def _find_words(attribute: str, text: str) -> list[str]:
     known, endings = _load_attributes()[attribute].words, _load_attributes()[attribute].endings
     found = [word for word in _WORDS.findall(text) if (low := word.lower()) in known or low.endswith(endings)]
     return [word for word in found if word[0].isupper()] if attribute == "street" else found
 
 
 def find_nouns(attribute: str) -> str:
-    """Return the nouns that name an attribute, in one text."""
-    return " ".join(" ".join(noun) for noun in _load_attributes()[attribute].nouns)
+    """Return the words that ask for an attribute, in one text."""
+    nouns = (" ".join(noun) for noun in _load_attributes()[attribute].nouns)
+    return " ".join((*nouns, *((*_MEASURES, *_PRICES) if attribute == "amount" else ())))
 
 
 def names_amount(text: str) -> bool:

@@ -40,6 +40,10 @@ _FILLERS = {
 _PREPOSITIONS = frozenset(["at", "in", "for", "as", "with", "to", "from", "on", "by", "under", "of"])
 
 
+_CLAUSE_ENDS = re.compile(r"[.;!?]|,? \b(?:who|that|which|and|but|while)\b")
+_NEAR_WORDS = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """A canonical relationship.
@@ -255,14 +259,30 @@ def families_of_noun(noun: str) -> tuple[str, ...]:
     return all_nouns().get(noun, ())
 
 
-def is_of_other_kind(text: str, noun: str, family: str) -> bool:
-    """Return True if a text names another kind of the values of a family than a noun does: "my dog", not "my cat"."""
-    kinds = load_families()[family].kinds
-    wanted = next((kind for kind in kinds if noun in kind or noun.removesuffix("s") in kind), None)
-    if wanted is None:
+def is_of_other_kind(text: str, value: str, noun: str, family: str) -> bool:
+    """Return True if a text gives a value of a family another noun than a question: "my dog Rex", not "my cat".
+
+    A noun for all values, such as "doctor", is another one than "dentist"; but a pet may be a cat.
+    """
+    found = load_families()[family]
+    wanted = next((kind for kind in found.kinds if noun in kind or noun.removesuffix("s") in kind), ())
+    if not wanted or not value:
         return False
-    found = {kind for kind in kinds if re.search(rf"\b(?:{'|'.join(map(re.escape, kind))})s?\b", text, re.IGNORECASE)}
-    return bool(found) and wanted not in found
+    nouns = {one for kind in found.kinds for one in kind}
+    if found.answer == "person":
+        nouns.update(found.nouns)
+    near = (word for word in _words_near(text, value) if word in nouns)
+    return next(near, wanted[0]) not in wanted
+
+
+def _words_near(text: str, value: str) -> Iterator[str]:
+    """Yield the words of a value and those around it in its clause, nearest first: ``my dog is called Rex``."""
+    place = text.casefold().find(value.casefold())
+    if place >= 0:
+        before, after = text[:place], text[place + len(value) :]
+        clause = _CLAUSE_ENDS.split(before)[-1].split()[-_NEAR_WORDS:]
+        for word in (*value.split(), *reversed(clause), *_CLAUSE_ENDS.split(after)[0].split()[:_NEAR_WORDS]):
+            yield word.casefold().strip(",:'\"").removesuffix("'s").removesuffix("s")
 
 
 @lru_cache(maxsize=1)

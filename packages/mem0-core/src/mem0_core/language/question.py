@@ -47,7 +47,7 @@ class Question:
         asks_identity: True for questions of identity, such as "who is Anna".
         asks_state: True for a question word with a form of "be", as in "where was Tunde in May".
         asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``value`` for most questions.
-        attribute: the attribute that is wanted of what the path leads to, such as ``color`` in "what color is my car".
+        attribute: the property that is wanted, such as ``color`` in "what color is my car"; see `find_attribute`.
         value: the value that the question names ("sardines" in "Do I like sardines?"), or the noun that limits the
             answer ("pizza" in "Which pizza do I like?").
         is_list: True if several values are wanted.
@@ -195,6 +195,7 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
     tense = prepared.tense
     if steps and steps[-1].is_lasting and tense == "past":
         tense = "any"
+    is_favorite = bool(steps) and steps[-1].families == ("favorite",)  # a favorite color is a value
     return Question(
         start=reading.subject.start,
         steps=tuple(step.term for step in steps),
@@ -202,7 +203,7 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
         over=over,
         asks_identity=reading.asks_identity,
         asks=reading.asks,
-        attribute=find_attribute([token.low for token in prepared.tokens]),
+        attribute="" if is_favorite else find_attribute([token.low for token in prepared.tokens]),
         value=reading.value,
         is_list=reading.is_list,
         tense="past" if is_past and tense in ("any", "now") else tense,

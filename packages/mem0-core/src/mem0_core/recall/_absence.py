@@ -27,7 +27,7 @@ def explain_no_answer(search: Search, hits: Sequence[Hit]) -> str:
     """
     answer, query, best = search.slot_answer, search.request.query, hits[0]
     if query.question.attribute:
-        return "" if find_stating(hits, query) else describe_missing(query)
+        return "" if find_stating(search, hits) else describe_missing(query)
     if answer is not None and answer.is_of_other_kind:
         return describe_empty(answer)
     if answer is not None and (answer.is_known or proves_absence(answer, query.question, hits)):
@@ -45,12 +45,31 @@ def describe_empty(answer: SlotAnswer) -> str:
     return f"no memory is about {' or '.join(answer.families).replace('_', ' ')} of that subject"
 
 
-def find_stating(hits: Sequence[Hit], query: ParsedQuery) -> list[Hit]:
-    """Return those of the best hits that share a word with a query and state the attribute it asks for."""
-    attribute = query.question.attribute
-    wanted = set(query.terms).difference(extract_terms(find_nouns(attribute)))
-    near = [hit for hit in hits[:_NEAR_HITS] if hit.is_answer or wanted.intersection(extract_terms(hit.item.text))]
-    return [hit for hit in near if states_attribute(attribute, hit.item.text, query.names)]
+def find_stating(search: Search, hits: Sequence[Hit]) -> list[Hit]:
+    """Return those of the best hits that state the attribute that a query asks for.
+
+    They state the slot of the query, if it is known: "Tom has a red car" says nothing of mine. Else they share a word
+    with the query, other than the noun of the attribute; with that noun, if the query has no other.
+    """
+    query, slot, near = search.request.query, search.slot_answer, hits[:_NEAR_HITS]
+    if query.question.attribute == "surname" and find_surname(search):
+        return [hit for hit in hits if hit.is_answer]
+    if slot is not None and slot.memories:
+        near = [hit for hit in near if hit.is_answer]
+    else:
+        others = set(query.terms).difference(extract_terms(find_nouns(query.question.attribute)))
+        wanted = others or set(query.terms)
+        sharing = [hit for hit in near if wanted.intersection(extract_terms(hit.item.text))]
+        is_best_near = not others and near[0].score >= search.request.recipe.gate
+        near = sharing or (near[:1] if is_best_near else [])
+    return [hit for hit in near if states_attribute(query.question.attribute, hit.item.text, query.names)]
+
+
+def find_surname(search: Search) -> str:
+    """Return the surname of the person that the slot of a query names in full; empty if it is not known."""
+    slot = search.slot_answer
+    values = [] if slot is None else [one.statement.value for one in slot.periods]
+    return next((value.split(maxsplit=1)[1] for value in values if " " in value), "")
 
 
 def find_gate(search: Search) -> float:

@@ -10,10 +10,10 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Hit
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
-from mem0_core.language.attributes import find_words
+from mem0_core.language.attributes import find_color, find_surnames
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
-from mem0_core.recall._absence import describe_empty, describe_missing, find_gate, find_stating
+from mem0_core.recall._absence import describe_empty, describe_missing, find_gate, find_stating, find_surname
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall._timeline import Period, is_same_value
 from mem0_core.recall.search import recall
@@ -55,7 +55,8 @@ def answer(ports: Ports, request: SearchRequest) -> Flow[Answer]:
     """Answer a question from the memories of a scope.
 
     Where the question asks for a slot ("where does my sister work"), the answer is the value of the slot at the time
-    that the question is about. Any other question is answered by its best memory, if that is near enough.
+    that the question is about. Where it asks for a property ("what color is my car"), a memory has to state it. Any
+    other question is answered by its best memory, if that is near enough.
 
     Raises:
         ConfigError: as `recall` does.
@@ -87,14 +88,18 @@ def _find_path(ports: Ports, search: Search) -> Flow[Path | None]:
 
 
 def _answer_attribute(search: Search) -> Answer:
-    """Return the memories that state an attribute as the answer, with its words."""
+    """Return the memories that state an attribute as the answer, with a surname or a color that is plain."""
     query = search.request.query
-    stating = find_stating(search.hits, query)
+    stating = find_stating(search, search.hits)
     if not stating:
         return Answer(False, nearest=search.hits[0], note=describe_missing(query))
-    values = tuple(dict.fromkeys(find_words(query.question.attribute, stating[0].item.text, query.names)))
-    note = "" if values else "the best memory; no value was read"
-    return Answer(True, values, confidence=_SIMILAR, hits=stating, note=note)
+    text, value = stating[0].item.text, ""
+    if query.question.attribute == "surname":
+        value = find_surname(search) or next(iter(find_surnames(text, query.names)), "")
+    elif query.question.attribute == "color":
+        value = find_color(text)
+    note = "" if value else "the best memory; no value was read"
+    return Answer(True, (value,) if value else (), confidence=_SIMILAR, hits=stating, note=note)
 
 
 def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> Answer:

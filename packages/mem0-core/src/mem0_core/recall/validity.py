@@ -141,7 +141,7 @@ def _limit_to_kind(timeline: Timeline, question: Question) -> Timeline:
     noun = question.steps[-1].split()[-1]
 
     def is_meant(one: Period) -> bool:
-        return not is_of_other_kind(one.memory.item.text, noun, one.statement.family)
+        return not is_of_other_kind(one.memory.item.text, one.statement.value, noun, one.statement.family)
 
     return Timeline(list(filter(is_meant, timeline.periods)), list(filter(is_meant, timeline.endings)))
 
