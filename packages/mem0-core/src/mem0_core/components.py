@@ -252,15 +252,6 @@ _PLAIN_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def read_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a function.
-
-    Raises:
-        TypeError, ValueError: it has no signature.
-    """
-    return inspect.signature(function).parameters
-
-
 def _check_keys(
     where: str, provider: str, maker: Callable[..., Any], keys: Mapping[str, Any], wiring: Mapping[str, Any]
 ) -> None:
@@ -270,7 +261,7 @@ def _check_keys(
         ConfigError: a key is unknown, missing or has the wrong type.
     """
     try:
-        parameters = read_parameters(maker)
+        parameters = inspect.signature(maker).parameters
     except (TypeError, ValueError):  # a maker in C has no signature
         return
     named = {

@@ -16,7 +16,7 @@ from mem0_core.catalog import (
     PROVIDERS,
     ComponentKind,
 )
-from mem0_core.components import build_component, check_keys, check_provider, read_parameters
+from mem0_core.components import build_component, check_keys, check_provider
 from mem0_core.config import (
     NO_GRAPH,
     ComponentConfig,
@@ -91,7 +91,7 @@ def _check_component(argument: str, component: Any, method: str) -> None:
 
 def _check_kind_parameter(embedder: Any) -> None:
     try:
-        parameters = read_parameters(getattr(embedder.embed, "__func__", embedder.embed)).values()
+        parameters = inspect.signature(embedder.embed).parameters.values()
     except (TypeError, ValueError):  # a method in C has no signature
         return
     if not any(one.name == "kind" or one.kind is one.VAR_KEYWORD for one in parameters):

@@ -26,9 +26,11 @@ _DATE = (
 )
 _MAX_SUBJECT = 4  # words between the auxiliary and the verb of "What did the red car cost?"
 _MAX_NOUN = 5  # words of a noun phrase after "which"
+_NOUN_WORDS = (1, 2)  # of the noun of an attribute
 _MEASURES = frozenset({"tall", "high", "heavy", "wide", "deep", "old"})
 _PRICES = frozenset({"cost", "pay", "paid", "spend", "spent", "earn", "weigh", "owe", "charge"})
 _BE = frozenset({"is", "was", "are", "were"})
+_NOUN_ENDS = LISTS["aux"] | LISTS["self"] | LISTS["owners"]
 _AFTER_NOUN = frozenset({"of", "on", "for", "at", "in", "where", "that", "who"})  # "the number on our door"
 
 
@@ -53,6 +55,11 @@ def _load_attributes() -> Mapping[str, _Attribute]:
     }
 
 
+@cache
+def _attributes_of_nouns() -> Mapping[tuple[str, ...], str]:
+    return {noun: name for name, one in _load_attributes().items() for noun in one.nouns}
+
+
 def find_attribute(lows: Sequence[str]) -> str:
     """Return the name of the attribute that a question names, such as "color"; empty for none.
 
@@ -65,18 +72,17 @@ def find_attribute(lows: Sequence[str]) -> str:
     if lows[:1] not in (["what"], ["which"]):
         return ""
     asked = tuple(_find_asked(lows))
-    for name, one in _load_attributes().items():
-        if any(asked[-len(noun) :] == noun for noun in one.nouns):
-            if name == "year":
-                return "amount" if lows[2:3] == ["is"] and lows[3:4] != ["it"] else ""
-            return "" if name == "position" and not {"play", "plays", "played"}.intersection(lows) else name
-    return ""
+    found = (_attributes_of_nouns().get(asked[-count:], "") for count in _NOUN_WORDS)
+    name = next(filter(None, found), "")
+    if name == "year":
+        return "amount" if lows[2:3] == ["is"] and lows[3:4] != ["it"] else ""
+    return "" if name == "position" and not {"play", "plays", "played"}.intersection(lows) else name
 
 
 def _find_asked(lows: Sequence[str]) -> Sequence[str]:
     """Return the noun phrase after "which", or the noun that is wanted in "what is my shoe size"."""
     end = 1
-    while end < min(len(lows), 1 + _MAX_NOUN) and lows[end] not in LISTS["aux"] | LISTS["self"] | LISTS["owners"]:
+    while end < min(len(lows), 1 + _MAX_NOUN) and lows[end] not in _NOUN_ENDS:
         end += 1
     if end > 1:
         return lows[1:end]

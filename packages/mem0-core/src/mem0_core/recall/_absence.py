@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mem0_core.domain.records import Hit
 from mem0_core.language.attributes import find_nouns, states_attribute
 from mem0_core.language.parsed_query import ParsedQuery
-from mem0_core.language.terms import extract_terms
+from mem0_core.language.terms import term_set
 from mem0_core.recall._plan import Search
 from mem0_core.recall.validity import SlotAnswer, proves_absence
 
@@ -57,9 +57,9 @@ def find_stating(search: Search, hits: Sequence[Hit]) -> list[Hit]:
     if slot is not None and slot.memories:
         near = [hit for hit in near if hit.is_answer]
     else:
-        others = set(query.terms).difference(extract_terms(find_nouns(query.question.attribute)))
+        others = set(query.terms) - term_set(find_nouns(query.question.attribute))
         wanted = others or set(query.terms)
-        sharing = [hit for hit in near if wanted.intersection(extract_terms(hit.item.text))]
+        sharing = [hit for hit in near if wanted & term_set(hit.item.text)]
         is_best_near = not others and near[0].score >= search.request.recipe.gate
         near = sharing or (near[:1] if is_best_near else [])
     return [hit for hit in near if states_attribute(query.question.attribute, hit.item.text, query.names)]

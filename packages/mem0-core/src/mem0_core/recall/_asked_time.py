@@ -45,12 +45,14 @@ def prefer_latest(hits: Sequence[Hit], search: Search) -> list[Hit]:
     if not is_stateful or end is None or not hits:
         return list(hits)
     nearest = max(hit.score for hit in hits) * _SIMILAR_SHARE
-    times = sorted({said_at(hit) for hit in hits if _is_similar(hit, nearest, end)})
+    times = sorted({hit.item.said_at for hit in hits if _is_similar(hit, nearest, end)})
     if len(times) < 2:
         return list(hits)
     gain = {time: _LATEST_GAIN * rank / (len(times) - 1) for rank, time in enumerate(times)}
     raised = [
-        replace(hit, score=min(1.0, hit.score * (1 + gain[said_at(hit)]))) if _is_similar(hit, nearest, end) else hit
+        replace(hit, score=min(1.0, hit.score * (1 + gain[hit.item.said_at])))
+        if _is_similar(hit, nearest, end)
+        else hit
         for hit in hits
     ]
     return sorted(raised, key=lambda hit: -hit.score)
@@ -83,11 +85,6 @@ def demote_out_of_time(hits: Sequence[Hit], search: Search) -> list[Hit]:
     if _asks_of_change(question) or not is_about_state or end is None or end >= query.reference:
         return list(hits)
     return _lower(hits, lambda hit: _begins_on(hit) > end)
-
-
-def said_at(hit: Hit) -> str:
-    """Return the time at which a memory got its text, ISO 8601."""
-    return hit.item.said_at
 
 
 def _demote_by_event(hits: Sequence[Hit], question: Question) -> list[Hit]:
@@ -143,7 +140,7 @@ def _find_last_day(spans: Sequence[TimeSpan]) -> date | None:
 
 
 def _is_similar(hit: Hit, nearest: float, end: str) -> bool:
-    return hit.score >= nearest and hit.item.is_said and said_at(hit) <= end
+    return hit.score >= nearest and hit.item.is_said and hit.item.said_at <= end
 
 
 def _count_days(span: TimeSpan) -> int:
@@ -152,7 +149,7 @@ def _count_days(span: TimeSpan) -> int:
 
 def _begins_on(hit: Hit) -> date:
     """Return the first day that the text of a hit names, else the day on which it was said."""
-    said_on = date.fromisoformat(said_at(hit)[:10])
+    said_on = date.fromisoformat(hit.item.said_at[:10])
     spans = parse_time_spans(hit.item.text[:MAX_SLOT_TEXT_CHARS], said_on)
     return min((span.first or date.min for span in spans if not span.is_yearly), default=said_on)
 

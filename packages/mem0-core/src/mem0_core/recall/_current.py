@@ -21,7 +21,6 @@ from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.message_traits import MAX_TRAIT_CHARS, read_traits
 from mem0_core.language.terms import extract_terms, split_words
-from mem0_core.recall._asked_time import said_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +103,7 @@ def describe_hits(hits: Sequence[Hit], query: ParsedQuery, vectors: NDArray[np.f
     scores = np.array([hit.score for hit in hits])
     relative = scores / max(float(scores.max()), 1e-9)
     nearness = np.array([hit.signals.get("dense", 0.0) for hit in hits])
-    times = np.array([said_at(hit) for hit in hits])
+    times = np.array([hit.item.said_at for hit in hits])
     is_said = np.array([_is_said(hit) for hit in hits])
     cosines = (vectors @ vectors.T).clip(0.0)
     is_earlier = (times < times[:, None]) & is_said  # in each row, of the others
@@ -142,7 +141,7 @@ def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
     return [
         index
         for index, hit in enumerate(hits)
-        if said_at(hit) > said_at(hits[0]) and not hit.is_answer and _reports_end_of(words, hit.item.text)
+        if hit.item.said_at > hits[0].item.said_at and not hit.is_answer and _reports_end_of(words, hit.item.text)
     ]
 
 

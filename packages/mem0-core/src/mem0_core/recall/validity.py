@@ -21,7 +21,6 @@ from mem0_core.interfaces import Ports
 from mem0_core.language.families import families_of_noun, is_of_other_kind, load_families, with_narrower
 from mem0_core.language.question import Question, expand_kinship
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, ending_key, slot_key
-from mem0_core.recall._asked_time import said_at
 from mem0_core.recall._slots import SlotReader, current_time, fold, read_slot_memory, to_slot_memory
 from mem0_core.recall._timeline import (
     Period,
@@ -207,7 +206,7 @@ def _select_by_anchor(anchor: tuple[str, str], asked: Sequence[Period], hits: Se
     relation, words = anchor
     named = [one for one in asked if _mentions(one, words)]
     times = [(one.first, one.last or "9999") for one in named] or [
-        (said_at(hit), said_at(hit)) for hit in hits if is_same_value(words, hit.item.text)
+        (hit.item.said_at, hit.item.said_at) for hit in hits if is_same_value(words, hit.item.text)
     ]
     if not times:
         return []

@@ -180,12 +180,14 @@ def _make_shared(
 def _make_method(
     steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind, is_short: Callable[..., bool] | None = None
 ) -> Method[S, P, T]:
+    def choose_kind(*args: P.args, **kwargs: P.kwargs) -> TransactionKind:
+        return kind if is_short is None or is_short(*args, **kwargs) else "read"
+
     @functools.wraps(steps)
     def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        call_kind = kind if is_short is None or is_short(*args, **kwargs) else "read"
-        return self._db.run(lambda: steps(self, *args, **kwargs), call_kind)
+        return self._db.run(lambda: steps(self, *args, **kwargs), choose_kind(*args, **kwargs))
 
-    vars(method).update(steps=steps, kind=kind, is_short=is_short)
+    vars(method).update(steps=steps, choose_kind=choose_kind)
     return method
 
 
@@ -210,11 +212,10 @@ class _AsyncVersion:
     """Async version of a method. An object whose engine has no event loop's pool does not have it."""
 
     def __init__(self, method: Any, name: str) -> None:
-        steps, kind, is_short = method.steps, method.kind, method.is_short
+        steps, choose_kind = method.steps, method.choose_kind
 
         async def twin(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            call_kind = kind if is_short is None or is_short(*args, **kwargs) else "read"
-            return await self._db.arun(lambda: steps(self, *args, **kwargs), call_kind)
+            return await self._db.arun(lambda: steps(self, *args, **kwargs), choose_kind(*args, **kwargs))
 
         functools.update_wrapper(twin, method)
         self._twin: Any = twin
