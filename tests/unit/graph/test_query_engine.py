@@ -441,7 +441,7 @@ def test_what_goes_too_far_is_given_up_with_a_hint() -> None:
         ("MATCH (a)-[*1..8]-(b) RETURN count(*)", Bounds(seconds=0.3), "0.3 seconds"),
         ("MATCH (a)-[*1..8]-(b) RETURN count(*)", Bounds(steps=1_000), "1,000 steps"),
         ("MATCH (a), (b), (c), (d) RETURN count(*)", Bounds(matches=5_000), "5,000 times"),
-        ("MATCH (a)-[:r*8]->(b {name: 'n1'}) WHERE b.type = 'x' RETURN a", Bounds(seconds=0.3, steps=10**9), ""),
+        ("MATCH (a)-[:r*8]->(b {name: 'n1'}) WHERE b.type = 'x' RETURN a", Bounds(steps=1_000), ""),
     ):
         plan = make_plan(parse(text), held, {}, bounds=bounds)
         if not said:
