@@ -16,7 +16,7 @@ from torch import nn
 
 from mem0_core.providers._wordpiece import WordPiece
 
-__all__ = ["Bert", "Tokenizer", "batch_by_length", "encode_texts", "load_bert", "pad_rows"]
+__all__ = ["Bert", "Layer", "Tokenizer", "batch_by_length", "encode_texts", "load_bert", "pad_rows"]
 
 _BATCH_TOKENS = 4096  # of one forward pass without gradients, padding included
 _MAX_BATCH_ROWS = 256
@@ -48,7 +48,9 @@ class _Intermediate(nn.Module):
         self.dense = nn.Linear(dims, inner)
 
 
-class _Layer(nn.Module):
+class Layer(nn.Module):
+    """A layer of attention and a dense one, each followed by a normalization."""
+
     def __init__(self, dims: int, inner: int, heads: int, eps: float) -> None:
         super().__init__()
         self.attention = _Attention(dims, eps)
@@ -90,7 +92,7 @@ class _Encoder(nn.Module):
     def __init__(self, config: dict[str, Any], layers: int) -> None:
         super().__init__()
         sizes = (config["hidden_size"], config["intermediate_size"], config["num_attention_heads"])
-        self.layer = nn.ModuleList(_Layer(*sizes, config["layer_norm_eps"]) for _ in range(layers))
+        self.layer = nn.ModuleList(Layer(*sizes, config["layer_norm_eps"]) for _ in range(layers))
 
 
 class Bert(nn.Module):
@@ -119,10 +121,14 @@ class Bert(nn.Module):
             layer.requires_grad_(True)
         return [one for one in self.parameters() if one.requires_grad]
 
-    def forward(self, ids: Any, types: Any = None) -> Any:
-        hidden = self.embeddings(ids, types)
+    def forward(self, ids: Any, types: Any = None, frozen: int = 0) -> Any:
+        """Return the last states, (rows, tokens, dims); the first `frozen` layers are computed without gradients."""
         mask = (ids != self.config["pad_token_id"])[:, None, None, :]
-        for layer in self.layers:
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not frozen):
+            hidden = self.embeddings(ids, types)
+            for layer in self.layers[:frozen]:
+                hidden = layer(hidden, mask, self.dropout)
+        for layer in self.layers[frozen:]:
             hidden = layer(hidden, mask, self.dropout)
         return hidden
 
@@ -180,11 +186,11 @@ class Tokenizer:
         found = WordPiece.read(folder / "tokenizer.json", max_tokens)
         if found is None:
             raise ValueError(f"{folder / 'tokenizer.json'} is not the tokenizer of an uncased BERT")
-        self._wordpiece = found
+        self.wordpiece = found
 
     def encode(self, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
         """Return the ids of each text, at most `max_tokens` with the markers at both ends."""
-        rows = [self._wordpiece.encode(text) for text in texts]
+        rows = [self.wordpiece.encode(text) for text in texts]
         return [row if len(row) <= max_tokens else [*row[: max_tokens - 1], row[-1]] for row in rows]
 
 

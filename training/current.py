@@ -33,7 +33,7 @@ from training.datasets import read_dataset, read_stories
 
 __all__ = ["Ordered", "collect", "fit_features", "main", "measure"]
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "stories"
 STORIES = {"changes": 1.0, "lasting": 2.0}  # files with the weights of their questions; those of what lasts are few
 _CHATS, _POOLS, _CHAT_WEIGHT = ("own_assistant", "own_chats"), 40, 0.7
 _FOLDS, _ROUNDS, _RATE, _PENALTY = 5, 1200, 0.02, 0.002

@@ -17,7 +17,7 @@ _DATE_CHARS = len("2024-05-08")
 
 
 def read_stories(file: Path) -> Dataset:
-    """Return the stories of a file of JSON lines, such as ``training/changes.jsonl``.
+    """Return the stories of a file of JSON lines, such as ``training/stories/changes.jsonl``.
 
     A line is ``{id, messages: [[day, text]], questions: [{q, kind, gold: [indexes], stale: [indexes]}]}``.
     """

@@ -32,8 +32,11 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 PACKAGE = "mem0_models"
 MODEL = "all_minilm_l6_v2"
 CHANGES = Path(__file__).parent / "changes"
-TRAINED_MODELS = ("mem0_minilm", "mem0_reranker")
-"""Folders of the wheel; `CHANGES` has ``NAME.npz`` and the card ``NAME.md`` of each."""
+TRAINED_MODELS = {"mem0_minilm": (MODEL, 0), "mem0_reranker": (MODEL, 0), "mem0_list_reranker": ("mem0_reranker", 2)}
+"""Folders of the wheel, each with the folder whose embeddings it shares, and the number of lower layers it shares.
+
+`CHANGES` has ``NAME.npz`` and the card ``NAME.md`` of each.
+"""
 # What a BERT of the sentence-transformers project needs, and its model card.
 FILES = (
     "1_Pooling/config.json",
@@ -94,15 +97,17 @@ def write_package(package: Path, source: Path) -> None:
         raise ValueError(f"{WEIGHTS} of {source.name} has SHA-256 {digest}, not {WEIGHTS_SHA256}")
     base = read_tensors(weights)
     (model / WEIGHTS).write_bytes(write_tensors(base))
-    for name in TRAINED_MODELS:
-        write_trained_model(package / name, model, base)
+    for name, (shared, layers) in TRAINED_MODELS.items():
+        write_trained_model(package / name, model, base, shared, layers)
 
 
-def write_trained_model(folder: Path, base_folder: Path, base: Tensors) -> None:
-    """Write the folder of a trained model: its layers, the settings of its base, and a reference to the base's file.
+def write_trained_model(
+    folder: Path, base_folder: Path, base: Tensors, shared: str = MODEL, shared_layers: int = 0
+) -> None:
+    """Write the folder of a trained model: its layers, the settings of its base, and a reference to a shared file.
 
-    The embeddings of tokens are those of the base, whose file ``config.json`` names under ``base``. So is the
-    tokenizer, which lies beside that file.
+    The embeddings of tokens and the lower layers are those of the model `shared`, whose file ``config.json`` names
+    under ``base``. The tokenizer is in the folder of the first model.
     """
     for name in (one for one in FILES if one != TOKENIZER):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -110,11 +115,11 @@ def write_trained_model(folder: Path, base_folder: Path, base: Tensors) -> None:
     shutil.copyfile(CHANGES / f"{folder.name}.md", folder / "README.md")
     changed = apply_changes(base, CHANGES / f"{folder.name}.npz")
     layers = sorted({name.split(".")[2] for name in changed if name.startswith("encoder.layer.")})
-    # A model with some of the layers numbers those that it has.
-    places = {f"encoder.layer.{layer}.": f"encoder.layer.{place}." for place, layer in enumerate(layers)}
+    # A model with some of the layers numbers those that it has, after those that it shares.
+    places = {f"encoder.layer.{layer}.": f"encoder.layer.{place}." for place, layer in enumerate(layers, shared_layers)}
     tensors = {places.get(name[:16], name[:16]) + name[16:]: tensor for name, tensor in changed.items()}
     config = json.loads((base_folder / "config.json").read_text(encoding="utf-8"))
-    config |= {"num_hidden_layers": len(layers), "base": f"../{MODEL}/{WEIGHTS}"}
+    config |= {"num_hidden_layers": shared_layers + len(layers), "base": f"../{shared}/{WEIGHTS}"}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     (folder / WEIGHTS).write_bytes(write_tensors(tensors))
 

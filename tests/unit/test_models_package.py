@@ -42,7 +42,8 @@ def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         archive.writestr(module.SOURCE_LICENSE, "MIT")
     monkeypatch.setattr(module, "WEIGHTS_SHA256", hashlib.sha256((folder / module.WEIGHTS).read_bytes()).hexdigest())
     monkeypatch.setattr(module, "CHANGES", tmp_path / "changes")
-    monkeypatch.setattr(module, "TRAINED_MODELS", ("trained", "reranker"))
+    models = {"trained": (module.MODEL, 0), "reranker": (module.MODEL, 0), "list": ("trained", 1)}
+    monkeypatch.setattr(module, "TRAINED_MODELS", models)
     return module
 
 
@@ -65,6 +66,9 @@ def test_a_trained_model_is_its_base_and_the_changes(hook: ModuleType, tmp_path:
     changes = write_changes(tmp_path / "changes", "trained", layers)
     first = {name: shape for name, shape in layers.items() if name.startswith("encoder.layer.0.")}
     head = write_changes(tmp_path / "changes", "reranker", {**first, "head.weight": (1, 24), "head.bias": (1,)})
+
+    second = {name: shape for name, shape in layers.items() if name.startswith("encoder.layer.1.")}
+    write_changes(tmp_path / "changes", "list", second)
 
     hook.write_package(tmp_path / "package", tmp_path / "source.whl")
 
@@ -90,17 +94,24 @@ def test_a_trained_model_is_its_base_and_the_changes(hook: ModuleType, tmp_path:
     weight, _ = load_dense(reranker, "head")
     np.testing.assert_allclose(weight, expected, atol=np.abs(expected).max() / 250)
 
+    sharing = read_model_folder(tmp_path / "package" / "list", "list", 256)
+    assert sharing.layer_count == sharing.config["num_hidden_layers"] == 2
+    assert sharing.tokenizer == trained.tokenizer
+    files = {name: sharing.tensors[name].file.parent.name for name in layers}  # type: ignore[index]
+    assert {files[name] for name in second} == {"list"}
+    assert {files[name] for name in first} == {"trained"}
+
 
 def test_equal_sources_give_equal_files(hook: ModuleType, tmp_path: Path) -> None:
     for name in hook.TRAINED_MODELS:
-        write_changes(tmp_path / "changes", name, {"encoder.layer.0.output.dense.bias": (24,)})
+        write_changes(tmp_path / "changes", name, {"encoder.layer.1.output.dense.bias": (24,)})
     contents = []
     for package in (tmp_path / "first", tmp_path / "second"):
         hook.write_package(package, tmp_path / "source.whl")
         files = sorted(path for path in package.rglob("*") if path.is_file())
         contents.append({path.relative_to(package): path.read_bytes() for path in files})
     assert contents[0] == contents[1]
-    assert len(contents[0]) == 1 + 9 + 2 * 7
+    assert len(contents[0]) == 1 + 9 + 3 * 7
 
 
 def test_other_weights_than_the_known_ones_are_refused(hook: ModuleType, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mem0_core.interfaces import Candidate
 from mem0_core.language.families import load_families
 from mem0_core.providers.numpy_embedder import NumpyEmbedder, create_local_embedder
 from mem0_core.recall._current import FEATURES
@@ -22,6 +23,8 @@ from training.bm25 import Bm25
 from training.current import FOLDER as STORY_FOLDER
 from training.current import STORIES, Ordered, collect, fit_features, measure
 from training.datasets import read_stories
+from training.list_data import AskedList, collect_lists, read_lists
+from training.list_data import main as write_lists
 from training.pools import Pool, draw_pools, read_pools, remove_names, write_pools
 from training.sources import SOURCES, read_source
 from training.statement_data import FOLDER, Variation, format_message, parse_message, read_messages
@@ -42,6 +45,22 @@ TURNS = [
     "bob in paris",
     "coffee and coffee and bob",
     "the climbing",
+]
+
+
+PREFERENCES = [
+    ("who likes climbing", "alice likes climbing", "bob likes climbing and coffee"),
+    ("who likes paris", "bob likes paris", "alice and the coffee in paris"),
+]
+LISTS = [
+    AskedList(
+        question,
+        "present",
+        [Candidate(old, "user", "2023-01-01", 9, 0.9), Candidate(new, "user", "2024-01-01", 1, 0.3)],
+        gold=[1],
+        stale=[0],
+    )
+    for question, old, new in PREFERENCES
 ]
 
 
@@ -213,6 +232,34 @@ class TestPrograms:
             assert "head.weight" in changes
             assert not [name for name in changes if name.startswith("encoder.layer.1.")]
 
+    def test_the_product_compares_as_the_trained_model_does(self, tmp_path: Path) -> None:
+        import torch
+
+        from mem0_core.providers.list_reranker import LocalListReranker
+        from training import list_reranker
+        from training.bert import Tokenizer, load_bert
+        from training.export import apply_changes
+
+        base, lists, run = write_model_folder(tmp_path / "base"), tmp_path / "lists.jsonl", tmp_path / "run"
+        lists.write_text("".join(json.dumps(dataclasses.asdict(one)) + "\n" for one in LISTS), encoding="utf-8")
+        files = ["--base", str(base), "--train", str(lists), "--valid", str(lists), "--out", str(run)]
+        list_reranker.main([*files, "--steps", "120", "--rate", "0.01", "--frozen", "1", "--device", "cpu"])
+        rates = json.loads((run / "run.json").read_text())["log"][-1]["first"]
+        assert rates == {"present": [len(LISTS), 0.0, 1.0, 0.0]}
+
+        original = load_bert(base).state_dict()
+        state = apply_changes(run / "changes.npz", original)
+        folder = write_model_folder(tmp_path / "folder", {name: one.numpy() for name, one in state.items()})
+        model = list_reranker.ListReranker(load_bert(base))
+        model.restore(run / "changes.npz", original)
+        (asked,) = [one for one in LISTS if one.question == "who likes climbing"]
+        with torch.inference_mode():
+            logits, none, _ = model.eval()([asked], list_reranker.encode(Tokenizer(base), asked))
+        expected = torch.cat([logits[0], none]).softmax(0)[:-1].tolist()
+        assert LocalListReranker(path=folder).compare(asked.question, asked.candidates) == pytest.approx(
+            expected, abs=1e-4
+        )
+
     def test_one_command_runs_all_programs_and_writes_a_card(self, sources: Path, tmp_path: Path) -> None:
         from training import __main__ as programs
 
@@ -301,7 +348,7 @@ def test_the_labeled_questions_name_families_of_the_product() -> None:
     assert labels <= {*load_families(), "none"}
 
 
-@pytest.mark.parametrize("name", [*STORIES, "measured", "spare", "lives"])
+@pytest.mark.parametrize("name", [*STORIES, "measured", "spare", "lives", "slots"])
 def test_stories_are_in_order_of_time_and_name_messages_that_exist(name: str) -> None:
     stories = read_stories(STORY_FOLDER / f"{name}.jsonl").collections
     assert len({story.name for story in stories}) == len(stories)
@@ -309,7 +356,8 @@ def test_stories_are_in_order_of_time_and_name_messages_that_exist(name: str) ->
         days = [occasion.said_at or "" for occasion in story.occasions]
         assert days == sorted(days)
         known = {unit.id for unit in story.units}
-        assert all(question.gold and known.issuperset(question.gold) for question in story.questions)
+        assert all(known.issuperset(question.gold) for question in story.questions)
+        assert all(bool(question.gold) != (question.kind == "unanswerable") for question in story.questions)
 
 
 def test_the_order_of_messages_is_fitted_to_what_comes_first() -> None:
@@ -335,3 +383,48 @@ def test_stories_are_measured_with_and_without_the_order() -> None:
     first = dataclasses.replace(stories, collections=stories.collections[:6])
     before, after, count = measure(first, create_local_embedder("mem0-minilm"))
     assert 0 <= before < after <= count == sum(one.kind == "present" for _, one in first.questions)
+
+
+def test_lists_hold_what_a_search_compares(tmp_path: Path) -> None:
+    file = tmp_path / "one.jsonl"
+    lines = (STORY_FOLDER / "slots.jsonl").read_text(encoding="utf-8").splitlines()
+    file.write_text(lines[0] + "\n", encoding="utf-8")
+    write_lists(["--stories", str(file), "--out", str(tmp_path / "lists.jsonl")])
+    story = json.loads(lines[0])
+    found = read_lists(tmp_path / "lists.jsonl")
+    assert found == collect_lists(story, create_local_embedder("mem0-minilm"))
+    assert [one.question for one in found] == [asked["q"] for asked in story["questions"]]
+    said = {text: day for day, text in story["messages"]}
+    for one, asked in zip(found, story["questions"], strict=True):
+        assert all(said[candidate.text] == candidate.day for candidate in one.candidates)
+        golds = {story["messages"][index][1] for index in asked["gold"]}
+        assert {one.candidates[place].text for place in one.gold} <= golds
+
+
+def test_facts_take_the_place_of_messages_and_of_the_facts_that_they_end() -> None:
+    story = {
+        "id": "x",
+        "messages": [["2020-01-01", "we live in Bonn now"], ["2021-01-01", "Kiel it is! boxes everywhere"]],
+        "questions": [{"q": "Where do I live?", "kind": "present", "gold": [1], "stale": [0]}],
+    }
+    facts = {
+        "id": "x",
+        "facts": [[0, "Lives in Bonn", []], [0, "Likes boxes", []], [1, "Lives in Kiel", [0]]],
+        "questions": [{"gold": [2], "stale": [0]}],
+    }
+    (asked,) = collect_lists(story, create_local_embedder("mem0-minilm"), facts)
+    assert [(one.text, one.role, one.day) for one in asked.candidates] == [
+        ("Lives in Kiel", "user", "2021-01-01"),
+        ("Likes boxes", "user", "2020-01-01"),
+    ]
+    assert (asked.gold, asked.stale) == ([0], [])
+
+
+def test_each_question_about_facts_names_facts_that_exist() -> None:
+    lives = {one["id"]: one for one in map(json.loads, (STORY_FOLDER / "lives.jsonl").read_text("utf-8").splitlines())}
+    for life in map(json.loads, (STORY_FOLDER / "facts.jsonl").read_text("utf-8").splitlines()):
+        story = lives[life["id"]]
+        assert all(message < len(story["messages"]) for message, _, _ in life["facts"])
+        for asked, answer in zip(story["questions"], life["questions"], strict=True):
+            assert {*answer["gold"], *answer["stale"]} <= set(range(len(life["facts"])))
+            assert bool(answer["gold"]) == (asked["kind"] != "unanswerable")

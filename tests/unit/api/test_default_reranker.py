@@ -12,6 +12,7 @@ import pytest
 
 from mem0_core import AsyncMemory, Memory
 from mem0_core.api import factory
+from mem0_core.providers.list_reranker import LocalListReranker
 from mem0_core.testing import HashEmbedder
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mem0_models") is None, reason="mem0-models is not installed")
@@ -110,6 +111,8 @@ def test_a_repeated_search_does_not_read_again(reader: Reader, tmp_path: Path) -
 
 def test_it_is_the_packaged_one_where_onnxruntime_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
+    assert isinstance(factory.find_default_reranker(), LocalListReranker)
+    monkeypatch.setattr("mem0_core.providers._local_embedder.has_packaged_model", lambda name: name == "mem0-reranker")
     assert repr(factory.find_default_reranker()) == "LocalReranker('mem0-reranker')"
     monkeypatch.setattr(factory, "find_spec", lambda name: None)
     assert factory.find_default_reranker() is None

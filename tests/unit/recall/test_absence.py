@@ -44,6 +44,7 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDri
         ("what year is my car?", "no memory near the question states the amount"),
         ("which city was I born in?", "no memory is about is from of that subject"),
         ("who is my dentist?", "no memory is about doctor of that subject"),
+        ("where does my brother live?", "no memory is about lives in of that subject"),
         ("what's my cat called?", "no memory is about has pet of that subject"),
     ],
 )

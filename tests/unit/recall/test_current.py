@@ -1,4 +1,4 @@
-"""Questions about the present, asked of messages in which a change is mentioned in passing."""
+"""Questions about the present, asked without a reranker of messages in which a change is mentioned in passing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import MODES, MemoryDriver, result_texts, run_python
 
 @pytest.fixture(params=MODES)
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
-    with Memory({"path": tmp_path}) as opened:
+    with Memory({"path": tmp_path, "reranker": False}) as opened:
         yield MemoryDriver(opened, request.param)
 
 
@@ -139,7 +139,7 @@ def test_messages_in_the_queue_are_ordered_too(memory: MemoryDriver) -> None:
 @pytest.mark.parametrize("search_cache", [True, False])
 def test_messages_are_found_while_all_of_them_are_queued(tmp_path: Path, search_cache: bool) -> None:
     said = ("I took a phone plan from Orbit", "switched my phone plan to Nimbus, half the price")
-    with Memory({"path": tmp_path, "search_cache": search_cache}) as memory:
+    with Memory({"path": tmp_path, "reranker": False, "search_cache": search_cache}) as memory:
         with patch.object(memory._background, "start"):
             for month, text in enumerate(said, 1):
                 memory.add(text, user_id="u", background=True, timestamp=f"2024-{month:02}-10T12:00:00")
@@ -149,7 +149,7 @@ def test_messages_are_found_while_all_of_them_are_queued(tmp_path: Path, search_
 @pytest.mark.parametrize("search_cache", [True, False])
 def test_the_order_does_not_depend_on_the_cache(tmp_path: Path, search_cache: bool) -> None:
     said = ("We had soup.", "I took a phone plan from Orbit", "my phone is dead", "switched my phone plan to Nimbus")
-    with Memory({"path": tmp_path, "search_cache": search_cache}) as memory:
+    with Memory({"path": tmp_path, "reranker": False, "search_cache": search_cache}) as memory:
         tell(memory, *said)
         assert found(memory, "what's my phone plan?")[0] == said[3]
 
@@ -161,7 +161,7 @@ def test_facts_of_a_model_keep_their_order(tmp_path: Path) -> None:
         for number, fact in enumerate(facts)
         for reply in ({"facts": [fact]}, {"memory": [{"id": str(number), "text": fact, "event": "ADD"}]})
     ]
-    with Memory({"path": tmp_path}, llm=ScriptedChat(replies)) as memory:
+    with Memory({"path": tmp_path, "reranker": False}, llm=ScriptedChat(replies)) as memory:
         tell(memory, "Orbit it is.", "Nimbus is cheaper, perhaps.")
         assert found(memory, "what's my phone plan?")[0] == facts[0]
 

@@ -34,6 +34,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
     },
     "reranker": {
         "local": "mem0_core.providers.local_reranker:LocalReranker",
+        "local_list": "mem0_core.providers.list_reranker:LocalListReranker",
         "sentence_transformers": "mem0_core.providers.rerankers:TransformersReranker",
         "sentence_transformer": "mem0_core.providers.rerankers:TransformersReranker",
         "huggingface": "mem0_core.providers.rerankers:huggingface",
@@ -213,6 +214,7 @@ _MODELS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "reranker": (
         (r"mem0-reranker$", "local"),
+        (r"mem0-list-reranker$", "local_list"),
         (r"rerank-(v\d|english|multilingual)", "cohere"),
         (r"zerank\b", "zero_entropy"),
         (r"rerank-(lite-)?\d", "voyageai"),
@@ -226,7 +228,7 @@ _MODELS: dict[str, tuple[tuple[str, str], ...]] = {
 
 PACKAGED_MODELS: dict[str, tuple[str, ...]] = {
     "embedder": ("mem0-minilm", "all-MiniLM-L6-v2"),
-    "reranker": ("mem0-reranker",),
+    "reranker": ("mem0-reranker", "mem0-list-reranker"),
 }
 """Models of ``mem0-models``."""
 

@@ -217,8 +217,8 @@ class MemoryConfig(Settings):
     pgvector if `store` is PostgreSQL. mem0's keys of pgvector (``host``, ``dbname``, ``connection_string``, ...) also
     select the store."""
     reranker: Any = key(_component_reader("reranker"), default=None)
-    """Model that reorders the best hits; see docs/how-to/reranking.md. By default mem0-reranker reads the best five, if
-    onnxruntime is installed and no embedder is named. False for none."""
+    """Model that reorders the best hits; see docs/how-to/reranking.md. By default the rerankers of mem0-models read the
+    best five or ten, if onnxruntime is installed and no embedder is named. False for none."""
     graph_store: GraphConfig | None = key(optional(_read_graph_store), default=None)
     """Graph memory. By default it is on without a chat model (rules extract relations) and off with one. False, or the
     provider ``"none"``, turns it off."""

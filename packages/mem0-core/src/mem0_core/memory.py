@@ -73,8 +73,8 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         llm, embedder, reranker: Instances, ``"provider:model"``, the name of a known model (``"gpt-4o-mini"``) or
             ``{"provider", "config"}``. They take precedence over `config`. Models of LangChain and LlamaIndex work if
             ``mem0-langchain`` or ``mem0-llamaindex`` is installed. Without an `llm`, messages are stored verbatim. If
-            neither an `embedder` nor a `reranker` is named and onnxruntime is installed, mem0-reranker reads the best
-            five of each search; ``reranker=False`` turns it off.
+            neither an `embedder` nor a `reranker` is named and onnxruntime is installed, the rerankers of mem0-models
+            read the best five or ten hits of a search; ``reranker=False`` turns them off.
         store: The primary store in place of the one that `config` names: a URL (``postgresql://host/database``), a
             SQLite file, ``{"provider", "config"}``, a `MemoryStore`, or a smaller `RecordStore`.
         index: A `VectorIndex` to use instead of the embedded one; it must follow the same store. A

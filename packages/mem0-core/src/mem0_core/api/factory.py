@@ -24,7 +24,7 @@ from mem0_core.config import (
     MemoryConfig,
     parse_graph_config,
 )
-from mem0_core.domain.recipes import DEFAULT_RERANKER
+from mem0_core.domain.recipes import DEFAULT_LIST_RERANKER, DEFAULT_RERANKER
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import CapabilityError, ConfigError, Mem0Error, StoreError
 from mem0_core.interfaces import (
@@ -139,13 +139,16 @@ def choose_reranker(
 
 
 def find_default_reranker() -> Reranker | None:
-    """Return the packaged reranker where it is fast, on onnxruntime."""
-    from mem0_core.providers._local_embedder import find_packaged_model
+    """Return the best packaged reranker where it is fast, on onnxruntime."""
+    from mem0_core.providers._local_embedder import has_packaged_model
 
-    if find_spec("onnxruntime") is None or find_packaged_model(DEFAULT_RERANKER) is None:
+    if find_spec("onnxruntime") is None:
         return None
-    reranker: Reranker = build_component("reranker", DEFAULT_RERANKER)
-    return reranker
+    for name in (DEFAULT_LIST_RERANKER, DEFAULT_RERANKER):  # an older package has no listwise reranker
+        if has_packaged_model(name):
+            reranker: Reranker = build_component("reranker", name)
+            return reranker
+    return None
 
 
 def llm_reranker(

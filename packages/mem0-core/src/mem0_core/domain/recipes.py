@@ -36,7 +36,11 @@ from 0.2 to 0.8.
 """
 
 DEFAULT_RERANKER = "mem0-reranker"
-"""Reranker of texts outside a memory, and of a memory with the default embedder on onnxruntime."""
+"""Reranker of texts outside a memory."""
+
+DEFAULT_LIST_RERANKER = "mem0-list-reranker"
+"""Reranker of a memory with the default embedder, on onnxruntime. It compares lists, and reads other texts as
+`DEFAULT_RERANKER` does."""
 
 DEFAULT_RERANK_POOL = 5
 """Number of hits that it reads in a search that did not ask for it.

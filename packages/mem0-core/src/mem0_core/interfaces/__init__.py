@@ -45,7 +45,7 @@ from mem0_core.interfaces.records import (
     RecordStore,
     RetractionResult,
 )
-from mem0_core.interfaces.reranker import ContextReranker, Passage, Reranker
+from mem0_core.interfaces.reranker import Candidate, ContextReranker, ListwiseReranker, Passage, Reranker
 from mem0_core.interfaces.spaces import ForgottenMember, SpaceLedger
 from mem0_core.interfaces.store import MemoryStore
 from mem0_core.interfaces.vectors import (
@@ -60,6 +60,7 @@ from mem0_core.interfaces.vectors import (
 __all__ = [
     "AdjacencyCache",
     "Archive",
+    "Candidate",
     "ChangeFeed",
     "ChangePosition",
     "ChatModel",
@@ -82,6 +83,7 @@ __all__ = [
     "JobQueue",
     "Lease",
     "Lexicon",
+    "ListwiseReranker",
     "MemoryFeatureSet",
     "MemoryFeatures",
     "MemoryHistory",

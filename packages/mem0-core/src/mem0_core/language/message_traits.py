@@ -41,7 +41,7 @@ class MessageTraits(NamedTuple):
 @text_cache(4_096, max_chars=MAX_TRAIT_CHARS)
 def read_traits(text: str) -> MessageTraits:
     """Return the traits of a message, of which the first 1,000 characters are read."""
-    head, patterns = text[:MAX_TRAIT_CHARS].casefold().replace("’", "'"), _compile_patterns()
+    head, patterns = _fold(text), _compile_patterns()
     found = {name: pattern.search(head) is not None for name, pattern in patterns.items()}
     return MessageTraits(
         reports_change=found["change"],
@@ -52,6 +52,15 @@ def read_traits(text: str) -> MessageTraits:
         begins_with_other=found["begins"],
         mentions_other=found["person"],
     )
+
+
+def find_people(text: str) -> frozenset[str]:
+    """Return the nouns and pronouns of other people in a message, folded."""
+    return frozenset(match.group() for match in _compile_patterns()["person"].finditer(_fold(text)))
+
+
+def _fold(text: str) -> str:
+    return text[:MAX_TRAIT_CHARS].casefold().replace("’", "'")
 
 
 @lru_cache(maxsize=1)

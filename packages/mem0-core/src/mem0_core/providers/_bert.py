@@ -90,8 +90,8 @@ class ModelFolder:
     @property
     def layer_count(self) -> int:
         """Number of layers of a safetensors file."""
-        found = [re.match(r"encoder\.layer\.(\d+)\.", name) for name in self.tensors or ()]
-        return 1 + max((int(match[1]) for match in found if match), default=-1)
+        found = map(_read_layer, self.tensors or ())
+        return 1 + max((number for number in found if number is not None), default=-1)
 
 
 def read_model_folder(path: Path, label: str, max_tokens: int, *, name: str | None = None) -> ModelFolder:
@@ -135,11 +135,11 @@ def read_model_folder(path: Path, label: str, max_tokens: int, *, name: str | No
 
 def _find_tokenizer(path: Path) -> Path:
     """Find the tokenizer of a model: a model that shares the embeddings of another one may share its tokenizer too."""
-    base = find_base(path)
-    for folder in (path, *([] if base is None else [base.parent])):
-        if (file := folder / "tokenizer.json").is_file():
-            return file
-    raise ConfigError(f"{path} has no tokenizer.json")
+    if (file := path / "tokenizer.json").is_file():
+        return file
+    if (base := find_base(path)) is None:
+        raise ConfigError(f"{path} has no tokenizer.json")
+    return _find_tokenizer(base.parent)
 
 
 def _find_weights(path: Path, config: Mapping[str, Any]) -> Path:
@@ -172,10 +172,23 @@ def _read_pooling(path: Path) -> str:
 
 
 def _read_tensors(path: Path, weights: Path) -> dict[str, TensorSpec]:
-    """Read the tensors of `weights`, and the embeddings that the model shares with its base, if it has one."""
-    base = find_base(path)
-    shared = {} if base is None else _read_safetensors(base)
-    return {name: one for name, one in shared.items() if name.startswith("embeddings.")} | _read_safetensors(weights)
+    """Read the tensors of `weights`, and those that the model shares with its base, if it has one.
+
+    These are the embeddings, and the layers below the first one of `weights`.
+    """
+    own, base = _read_safetensors(weights), find_base(path)
+    if base is None:
+        return own
+    first = min((number for name in own if (number := _read_layer(name)) is not None), default=0)
+    shared = _read_tensors(base.parent, base)
+    is_lower = {name: (number := _read_layer(name)) is not None and number < first for name in shared}
+    return {name: one for name, one in shared.items() if name.startswith("embeddings.") or is_lower[name]} | own
+
+
+def _read_layer(name: str) -> int | None:
+    """Return the number of the layer of a tensor."""
+    match = re.match(r"encoder\.layer\.(\d+)\.", name)
+    return None if match is None else int(match[1])
 
 
 def _read_safetensors(path: Path) -> dict[str, TensorSpec]:

@@ -187,16 +187,32 @@ class LocalEmbedder(ABC):
 
 
 def find_packaged_model(name: str) -> Path | None:
-    """Find the folder of a model in the package of weights without importing it."""
-    spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    folder = Path(spec.submodule_search_locations[0]) / name.lower().replace("-", "_")
-    if not (folder / "model.safetensors").is_file():
-        raise ConfigError(f"the package mem0-models lacks {folder / 'model.safetensors'}: {_INSTALL_WEIGHTS}")
+    """Find the folder of a model in the package of weights without importing it.
+
+    Raises:
+        ConfigError: the package has no such model.
+    """
+    folder = _locate_packaged_model(name)
+    if folder is not None and not (folder / _WEIGHTS).is_file():
+        raise ConfigError(f"the package mem0-models lacks {folder / _WEIGHTS}: {_INSTALL_WEIGHTS}")
     return folder
 
 
+def has_packaged_model(name: str) -> bool:
+    """Return True if the package of weights is installed and has a model."""
+    folder = _locate_packaged_model(name)
+    return folder is not None and (folder / _WEIGHTS).is_file()
+
+
+def _locate_packaged_model(name: str) -> Path | None:
+    """Return the place of a model in the package of weights; None if it is not installed."""
+    spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / name.lower().replace("-", "_")
+
+
+_WEIGHTS = "model.safetensors"
 _INSTALL_WEIGHTS = "pip install --upgrade --force-reinstall mem0-models"
 HUB_FILES = ["*.json", "*/config.json", "model.safetensors"]
 

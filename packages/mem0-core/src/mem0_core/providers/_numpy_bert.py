@@ -22,6 +22,7 @@ Array = NDArray[np.float32]
 
 _CHUNK_VALUES = 32_768  # of an element-wise function at once, so that its steps stay in the processor's cache
 _MASKED = np.float32(-1e9)
+_COMPARISON_HEADS = 6  # of `NumpyComparison`
 _QKV = ("query", "key", "value")
 _WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
 
@@ -45,16 +46,14 @@ class NumpyBert:
             raise ConfigError(f"{folder.weights}: an ONNX model needs onnxruntime: pip install 'mem0-core[onnx]'")
         self._folder = folder
         self._pooling = folder.pooling
-        self._heads = count_heads(folder)
-        self._epsilon = np.float32(folder.config.get("layer_norm_eps", 1e-12))
-        self._activate = _ACTIVATIONS[read_activation(folder)]
+        self._epsilon = _read_epsilon(folder)
         self._embeddings = _Embeddings(_Weights(folder, "embeddings."))
         self._layers = list(self._load_layers(_Weights(folder, "encoder."))) if keeps_layers else []
 
     def _load_layers(self, weights: _Weights, *, reuses_memory: bool = False) -> Iterator[_Layer]:
         """Yield the layers; if memory is reused, each is valid until the next one."""
         for number in range(self._folder.layer_count):
-            yield _Layer(weights, f"encoder.layer.{number}.")
+            yield _Layer(weights, f"encoder.layer.{number}.", self._folder, count_heads(self._folder))
             if reuses_memory:
                 weights.free()
 
@@ -79,23 +78,52 @@ class NumpyBert:
         padding = None if mask.all() else (mask[:, None, None, :] - np.float32(1)) * -_MASKED
         layers = self._layers or self._load_layers(_Weights(self._folder, "encoder.layer.0."), reuses_memory=True)
         for layer in layers:
-            states = self._run_layer(layer, states, ids.shape, padding)
+            states = layer.run(states, ids.shape, padding)
         return states.reshape(*ids.shape, -1)
 
-    def _run_layer(self, layer: _Layer, states: Array, shape: tuple[int, ...], padding: Array | None) -> Array:
-        mixed = _attend(_project(states, *layer.attention), shape, self._heads, padding)
-        attended = _project(mixed, *layer.attended)
-        attended += states
-        states = _normalize(attended, *layer.attended_norm, self._epsilon)
-        inner = self._activate(_project(states, *layer.inner))
-        outer = _project(inner, *layer.outer)
-        outer += states
-        return _normalize(outer, *layer.outer_norm, self._epsilon)
+
+class NumpyComparison:
+    """Layers of attention between vectors of a list, with heads for the score of each vector and of none of them.
+
+    Its tensors begin with ``list.``: ``enter`` projects a vector, ``features`` its features, ``order`` holds an
+    embedding of each place, and ``none`` is the vector of no answer. See `training.list_reranker`.
+    """
+
+    def __init__(self, folder: ModelFolder) -> None:
+        weights = _Weights(folder, "list.")
+        prefix = "list.layer."
+        numbers = {name.removeprefix(prefix).split(".")[0] for name in folder.tensors or () if name.startswith(prefix)}
+        self._layers = [
+            _Layer(weights, f"{prefix}{number}.", folder, _COMPARISON_HEADS) for number in sorted(numbers, key=int)
+        ]
+        self._enter, self._score = weights.dense("list.enter"), weights.dense("list.score")
+        self._features, self._order = weights.dense("list.features"), weights.load("list.order.weight")
+        self._none, self._score_none = weights.load("list.none"), weights.dense("list.score_none")
+
+    @property
+    def max_vectors(self) -> int:
+        """Number of the places that the model knows."""
+        return len(self._order) - 1
+
+    def score(self, vectors: Array, features: Array) -> tuple[Array, float]:
+        """Return the logit of each vector, (count,), and that of none; vectors are (count, dims), in order."""
+        entered = _project(vectors, *self._enter) + _project(features, *self._features)
+        entered += self._order[1 : 1 + len(vectors)]
+        states = np.concatenate([self._none, entered])
+        with use_one_blas_thread():
+            for layer in self._layers:
+                states = layer.run(states, (1, len(states)), None)
+        return _project(states[1:], *self._score)[:, 0], float(_project(states[:1], *self._score_none)[0, 0])
 
 
 def load_dense(folder: ModelFolder, name: str) -> tuple[Array, Array]:
     """Return the weight and the bias of a dense layer, such as one on top of the network."""
     return _Weights(folder, name).dense(name)
+
+
+def load_tensor(folder: ModelFolder, name: str) -> Array:
+    """Return a tensor of a model in float32."""
+    return _Weights(folder, name).load(name)
 
 
 class _Weights:
@@ -217,9 +245,11 @@ class _Embeddings:
 
 
 class _Layer:
-    """The weights of a layer. Query, key and value are one matrix."""
+    """A layer with its weights. Query, key and value are one matrix."""
 
-    def __init__(self, weights: _Weights, prefix: str) -> None:
+    def __init__(self, weights: _Weights, prefix: str, folder: ModelFolder, heads: int) -> None:
+        self._heads, self._epsilon = heads, _read_epsilon(folder)
+        self._activate = _ACTIVATIONS[read_activation(folder)]
         parts = [f"{prefix}attention.self.{part}" for part in _QKV]
         self.attention = weights.stack(parts, "weight"), weights.stack(parts, "bias")
         self.attended = weights.dense(prefix + "attention.output.dense")
@@ -227,6 +257,21 @@ class _Layer:
         self.inner = weights.dense(prefix + "intermediate.dense")
         self.outer = weights.dense(prefix + "output.dense")
         self.outer_norm = weights.dense(prefix + "output.LayerNorm")
+
+    def run(self, states: Array, shape: tuple[int, ...], padding: Array | None) -> Array:
+        """Return the next states; (batch * tokens, dims) for a shape of (batch, tokens)."""
+        mixed = _attend(_project(states, *self.attention), shape, self._heads, padding)
+        attended = _project(mixed, *self.attended)
+        attended += states
+        states = _normalize(attended, *self.attended_norm, self._epsilon)
+        inner = self._activate(_project(states, *self.inner))
+        outer = _project(inner, *self.outer)
+        outer += states
+        return _normalize(outer, *self.outer_norm, self._epsilon)
+
+
+def _read_epsilon(folder: ModelFolder) -> np.float32:
+    return np.float32(folder.config.get("layer_norm_eps", 1e-12))
 
 
 def _project(states: Array, weight: Array, bias: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from mem0_core._system.text_caches import text_cache
 from mem0_core.errors import ConfigError
-from mem0_core.providers._model_folder import read_json
+from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, read_json
 
 _CACHED_WORDS = 20_000
 _ASCII_PARTS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
@@ -84,6 +84,15 @@ class WordPiece:
                 break
         ids.append(self._last)
         return ids
+
+    def cut(self, text: str, limit: int, *, tail: bool = False) -> list[int]:
+        """Return the first `limit` ids of a text, or the last ones, without markers."""
+        if not text:
+            return []
+        chars = limit * MAX_CHARS_PER_TOKEN
+        ids = self.encode(text[-chars:] if tail else text[:chars])[1:-1]
+        ids = [one for one in ids if one not in (self._first, self._last)]
+        return ids[-limit:] if tail else ids[:limit]
 
     def _iterate_pieces(self, text: str) -> Iterator[tuple[int, ...]]:
         parts = [text] if self._split_special is None or "[" not in text else self._split_special.split(text)

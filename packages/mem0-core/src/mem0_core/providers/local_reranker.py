@@ -16,7 +16,7 @@ from mem0_core.errors import ConfigError
 from mem0_core.interfaces import Passage
 from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_cache_folder
 from mem0_core.providers._local_embedder import count_processors, find_packaged_model, run_batches
-from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MEM0_RERANKER
+from mem0_core.providers._model_folder import MEM0_RERANKER
 from mem0_core.providers._numpy_bert import NumpyBert, load_dense
 from mem0_core.providers._wordpiece import WordPiece
 
@@ -72,15 +72,18 @@ class LocalReranker:
         if not passages:
             return []
         loaded = self._ensure_loaded()
-        pairs = loaded.encode(query, passages)
-        scores = np.empty(len(pairs))
+        return loaded.score(self._read_pairs(loaded.encoder, loaded.encode(query, passages)))
+
+    def _read_pairs(self, encoder: PairEncoder, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """Return the mean of the last states of each pair, (pairs, dims)."""
+        vectors = np.empty((len(pairs), encoder.folder.dims), np.float32)
 
         def fill(rows: NDArray[np.int64]) -> None:
-            scores[rows] = loaded.score([pairs[row] for row in rows])
+            vectors[rows] = encoder.read([pairs[row] for row in rows])
 
         lengths = np.array([len(ids) for ids, _ in pairs])
         run_batches(fill, lengths, self._threads or count_processors(), _BATCH_TOKENS)
-        return [float(score) for score in scores]
+        return vectors
 
     def _ensure_loaded(self) -> _LoadedReranker:
         with self._lock:
@@ -90,37 +93,91 @@ class LocalReranker:
 
     def _find_folder(self) -> Path:
         if self._path is not None:
-            if not self._path.is_dir():
-                raise ConfigError(f"path: there is no folder {str(self._path)!r}")
-            return self._path
+            return require_folder(self._path)
         if self._model_name != MEM0_RERANKER:
             raise ConfigError(
                 f"model: mem0-models has no reranker {self._model_name!r}; pass {MEM0_RERANKER!r}, a folder as path=,"
                 " or 'sentence_transformers:NAME' for a model of the hub"
             )
-        folder = find_packaged_model(self._model_name)
-        if folder is None:
-            raise ConfigError(f"no weights of {self._model_name!r} on this machine: pip install mem0-models")
-        return folder
+        return find_packaged_reranker(self._model_name)
 
 
 def _load(folder: Path) -> _LoadedReranker:
-    model = read_model_folder(folder, folder.resolve().name, _MAX_TOKENS, name=folder.name)
+    encoder = load_pair_encoder(folder, _MAX_TOKENS)
+    weight, bias = load_dense(encoder.folder, _HEAD)
+    return _LoadedReranker(encoder, weight[0], float(bias[0]))
+
+
+class _LoadedReranker(NamedTuple):
+    """A cross-encoder and the weights of its output."""
+
+    encoder: PairEncoder
+    weight: NDArray[np.float32]
+    bias: float
+
+    def encode(self, query: str, passages: Sequence[Passage]) -> list[Pair]:
+        """Return the ids of each pair."""
+        cut = self.encoder.tokenizer.cut
+        first, colon, last = self.encoder.tokenizer.encode(":")
+        asked = [first, *cut(query, _QUERY_TOKENS), last]
+        pairs = []
+        for text, speaker, day, before, after in passages:
+            labels = [*cut(speaker, _LABEL_TOKENS), *cut(day, _LABEL_TOKENS), colon]
+            around = [*cut(before, _BEFORE_TOKENS, tail=True), last, *cut(after, _AFTER_TOKENS), last]
+            ids = [*asked, *labels, *cut(text, _TEXT_TOKENS), last, *around]
+            pairs.append((ids[: self.encoder.folder.max_tokens], len(asked)))
+        return pairs
+
+    def score(self, vectors: NDArray[np.float32]) -> list[float]:
+        """Return the scores of pairs from their states."""
+        logits = vectors.astype(np.float64) @ self.weight + self.bias
+        scores: list[float] = (1 / (1 + np.exp(-logits / _TEMPERATURE))).tolist()
+        return scores
+
+
+# --- cross-encoders ------------------------------------------------------------------------------------------------
+
+
+def require_folder(path: Path) -> Path:
+    """Return a path that was given for a model.
+
+    Raises:
+        ConfigError: it is no folder.
+    """
+    if not path.is_dir():
+        raise ConfigError(f"path: there is no folder {str(path)!r}")
+    return path
+
+
+def find_packaged_reranker(name: str) -> Path:
+    """Return the folder of a reranker of mem0-models.
+
+    Raises:
+        ConfigError: the package is not installed, or has no such model.
+    """
+    folder = find_packaged_model(name)
+    if folder is None:
+        raise ConfigError(f"no weights of {name!r} on this machine: pip install mem0-models")
+    return folder
+
+
+def load_pair_encoder(folder: Path, max_tokens: int) -> PairEncoder:
+    """Load the network of a cross-encoder: on onnxruntime if it is installed, else on numpy.
+
+    Raises:
+        ConfigError: a file is missing or unreadable, or belongs to another network.
+    """
+    model = read_model_folder(folder, folder.resolve().name, max_tokens, name=folder.name)
     if model.tensors is None:
         raise ConfigError(f"{folder} has no model.safetensors with the weights of a cross-encoder")
-    tokenizer = WordPiece.read(model.tokenizer, _MAX_TOKENS)
+    tokenizer = WordPiece.read(model.tokenizer, max_tokens)
     if tokenizer is None:
         raise ConfigError(f"{model.tokenizer} is not the tokenizer of an uncased BERT")
-    weight, bias = load_dense(model, _HEAD)
-    return _LoadedReranker(tokenizer, _load_network(model), weight[0], float(bias[0]), model.max_tokens)
-
-
-def _load_network(model: ModelFolder) -> _Network:
     if find_spec("onnxruntime") is None:
-        return NumpyBert(model)
+        return PairEncoder(model, tokenizer, NumpyBert(model))
     from mem0_core.providers.onnx import OnnxCrossEncoder
 
-    return OnnxCrossEncoder(model, resolve_cache_folder(None))
+    return PairEncoder(model, tokenizer, OnnxCrossEncoder(model, resolve_cache_folder(None)))
 
 
 class _Network(Protocol):
@@ -129,44 +186,19 @@ class _Network(Protocol):
         ...
 
 
-class _LoadedReranker(NamedTuple):
-    """A tokenizer, a network, and the weights of its output."""
+class PairEncoder(NamedTuple):
+    """A network that reads pairs of a query and a passage, with its tokenizer."""
 
+    folder: ModelFolder
     tokenizer: WordPiece
     network: _Network
-    weight: NDArray[np.float32]
-    bias: float
-    max_tokens: int
 
-    def encode(self, query: str, passages: Sequence[Passage]) -> list[Pair]:
-        """Return the ids of each pair."""
-        first, colon, last = self.tokenizer.encode(":")
-        asked = [first, *self._cut(query, _QUERY_TOKENS), last]
-        pairs = []
-        for text, speaker, day, before, after in passages:
-            labels = [*self._cut(speaker, _LABEL_TOKENS), *self._cut(day, _LABEL_TOKENS), colon]
-            around = [*self._cut(before, _BEFORE_TOKENS, tail=True), last, *self._cut(after, _AFTER_TOKENS), last]
-            ids = [*asked, *labels, *self._cut(text, _TEXT_TOKENS), last, *around]
-            pairs.append((ids[: self.max_tokens], len(asked)))
-        return pairs
-
-    def _cut(self, text: str, limit: int, *, tail: bool = False) -> list[int]:
-        """Return the first `limit` ids of a text, or the last ones; a text cannot contain the markers."""
-        if not text:
-            return []
-        chars = limit * MAX_CHARS_PER_TOKEN
-        first, *ids, last = self.tokenizer.encode(text[-chars:] if tail else text[:chars])
-        ids = [one for one in ids if one not in (first, last)]
-        return ids[-limit:] if tail else ids[:limit]
-
-    def score(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """Return the score of each pair."""
+    def read(self, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+        """Return the mean of the last states of each pair, (pairs, dims)."""
         width = max(len(ids) for ids, _ in pairs)
         ids, mask, kinds = np.zeros((3, len(pairs), width), np.int64)
         for row, (tokens, start) in enumerate(pairs):
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
             kinds[row, start : len(tokens)] = 1
-        logits = self.network.average(ids, mask, kinds).astype(np.float64) @ self.weight + self.bias
-        scores: NDArray[np.float64] = 1 / (1 + np.exp(-logits / _TEMPERATURE))
-        return scores
+        return self.network.average(ids, mask, kinds)

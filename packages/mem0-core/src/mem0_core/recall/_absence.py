@@ -1,4 +1,4 @@
-"""Signs that no memory answers a query: an empty slot, an attribute that no memory states, or a low score."""
+"""Signs that no memory answers a query: an empty slot, an attribute not stated, a comparison, or a low score."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from mem0_core.domain.records import Hit
 from mem0_core.language.attributes import find_nouns, states_attribute
+from mem0_core.language.message_traits import find_people
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.language.terms import term_set
 from mem0_core.recall._plan import Search
 from mem0_core.recall.validity import SlotAnswer, proves_absence
 
+_UNLIKELY = 0.6  # probability that no hit is the answer, from which none is taken for it
+_LIKELY = 0.1  # and below which one is, even where no statement of its slot was read
 _CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
 _NEAR_HITS = 5  # that may state the attribute that a query asks for
 # Shares of the gate:
@@ -23,16 +26,41 @@ def explain_no_answer(search: Search, hits: Sequence[Hit]) -> str:
     """Return why the hits of a search, best first, are no answer; empty if they may be one.
 
     Where the query asks for an attribute, a memory has to state it. Where it asks for a slot, the slot decides: it was
-    filled or it was not. Else the best score does, and where an empty slot proves little.
+    filled or it was not. Else the listwise reranker does, if it compared the hits, and the best score if it did not;
+    and so they do where an empty slot proves little.
     """
-    answer, query, best = search.slot_answer, search.request.query, hits[0]
+    answer, query, best, chance = search.slot_answer, search.request.query, hits[0], search.no_answer_probability
+    is_unlikely = chance is not None and chance >= _UNLIKELY
     if query.question.attribute:
-        return "" if find_stating(search, hits) else describe_missing(query)
+        is_missing = not find_stating(search, hits) or (is_unlikely and query.question.attribute != "surname")
+        return describe_missing(query) if is_missing else ""
     if answer is not None and answer.is_of_other_kind:
         return describe_empty(answer)
-    if answer is not None and (answer.is_known or proves_absence(answer, query.question, hits)):
-        is_known = answer.is_known or bool(search.graph.paths) or best.score >= _CERTAIN_SCORE
-        return "" if is_known else describe_empty(answer)
+    if answer is not None and answer.is_known:
+        return ""
+    if answer is not None and proves_absence(answer, query.question, hits):
+        is_told = bool(search.graph.paths) or best.score >= _CERTAIN_SCORE or is_likely(search, best)
+        return "" if is_told and not is_unlikely else describe_empty(answer)
+    return explain_low_chance(search, best)
+
+
+def is_likely(search: Search, best: Hit) -> bool:
+    """Return True if a listwise reranker finds an answer among the hits, whatever statements were read.
+
+    It confuses people, so the best hit has to mention one of those of the query, if there are any.
+    """
+    chance, query, text = search.no_answer_probability, search.request.query, best.item.text
+    if chance is None or chance >= _LIKELY:
+        return False
+    people = find_people(query.text)
+    return not people or not people.isdisjoint(find_people(text)) or any(name in text for name in query.names)
+
+
+def explain_low_chance(search: Search, best: Hit) -> str:
+    """Return why the best hit of a search is too unlikely an answer to a query whose slot is not known; else empty."""
+    chance = search.no_answer_probability
+    if chance is not None:
+        return f"a comparison of the best hits found no answer ({chance:.0%})" if chance >= _UNLIKELY else ""
     gate = find_gate(search)
     return f"the best hit scores {best.score:.2f}, below the gate of {gate:.2g}" if best.score < gate else ""
 

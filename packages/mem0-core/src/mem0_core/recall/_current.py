@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mem0_core.language.parsed_query import ParsedQuery
     from mem0_core.recall._plan import Search
     from mem0_core.recall._timeline import Period
+    from mem0_core.recall.validity import SlotAnswer
 
 ORDERED_HITS = 10
 """Number of the best hits that are ordered anew."""
@@ -77,12 +78,12 @@ def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[H
     if max(movable, default=0) == 0:
         return hits
     features = describe_hits(best, search.request.query, (yield from _read_vectors(ports, search, best)))
-    order = _order(features @ list(FEATURES.values()), movable)
+    order = order_hits(features @ list(FEATURES.values()), movable)
     moved = [replace(best[index], score=hit.score) for index, hit in zip(order, best, strict=True)]
     return [*moved, *hits[ORDERED_HITS:]]
 
 
-def _order(sums: NDArray[np.float64], movable: Collection[int]) -> list[int]:
+def order_hits(sums: Sequence[float] | NDArray[np.float64], movable: Collection[int]) -> list[int]:
     """Return the indexes of hits, highest sum first. If only some are movable, one of these may become the first."""
     indexes = range(len(sums))
     if len(movable) == len(sums):
@@ -136,6 +137,14 @@ def _find_movable(search: Search, hits: Sequence[Hit]) -> Collection[int]:
     answer = search.slot_answer
     if answer is None or not answer.memories:
         return _find_covering(search.request.query, hits)
+    return find_successors(answer, hits)
+
+
+def find_successors(answer: SlotAnswer, hits: Sequence[Hit]) -> list[int]:
+    """Return the indexes of hits that may replace an answer: later messages that report the end of one of its values.
+
+    Living things and places have none, since messages name them whatever happens.
+    """
     values = [one.statement.value for one in answer.periods if _is_thing(one)]
     words = {word.casefold() for value in values for word in value.split() if word[:1].isupper()}
     return [
@@ -158,7 +167,7 @@ def _find_covering(query: ParsedQuery, hits: Sequence[Hit]) -> Collection[int]:
 
 
 def _is_thing(period: Period) -> bool:
-    """Return True if a value is no living thing and no place, which messages name whatever happens."""
+    """Return True if a value is no living thing and no place."""
     return load_families()[period.statement.family].answer not in ("person", "animal", "name", "place")
 
 
@@ -169,11 +178,17 @@ def _reports_end_of(words: AbstractSet[str], text: str) -> bool:
 
 def _are_own_messages(hits: Sequence[Hit]) -> bool:
     """Return True if hits are mostly short messages in which unnamed people write of themselves."""
-    said = [hit for hit in hits if _is_said(hit)]
-    short = [hit for hit in said if hit.item.actor_id is None and len(hit.item.text) <= DEFAULT_RERANK_CHARS]
+    short = find_short_messages(hits)
     traits = [read_traits(hit.item.text) for hit in short]
     personal = sum(one.has_speaker or one.is_owned for one in traits)
-    return len(said) > 1 and 2 * len(short) > len(said) and personal > _PERSONAL_SHARE * len(short)
+    return personal > _PERSONAL_SHARE * len(short)
+
+
+def find_short_messages(hits: Sequence[Hit]) -> list[Hit]:
+    """Return the short messages of unnamed people; none unless they are most of what was said."""
+    said = [hit for hit in hits if _is_said(hit)]
+    short = [hit for hit in said if hit.item.actor_id is None and len(hit.item.text) <= DEFAULT_RERANK_CHARS]
+    return short if len(said) > 1 and 2 * len(short) > len(said) else []
 
 
 def _is_said(hit: Hit) -> bool:

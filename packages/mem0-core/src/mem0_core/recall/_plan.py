@@ -111,6 +111,7 @@ class Search:
         cosines: cosine of each of its memories to the query, (n,).
         term_counts: occurrences of the words of `word_weights` in each of its memories, (words, n).
         slot_answer: everything known of the slot that the query asks for; None if it asks for none.
+        no_answer_probability: that no hit is the answer, by a listwise reranker; None if none compared them.
         notes: remarks for the caller: why there is no result, or why the order differs from the one requested.
     """
 
@@ -130,6 +131,7 @@ class Search:
     untrusted_relations: Collection[int] = ()
     hits: list[Hit] = field(default_factory=list)
     slot_answer: SlotAnswer | None = None
+    no_answer_probability: float | None = None
     notes: list[str] = field(default_factory=list)
 
     @property

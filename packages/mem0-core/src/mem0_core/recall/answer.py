@@ -13,7 +13,14 @@ from mem0_core.interfaces import Ports
 from mem0_core.language.attributes import find_color, find_surnames
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
-from mem0_core.recall._absence import describe_empty, describe_missing, find_gate, find_stating, find_surname
+from mem0_core.recall._absence import (
+    describe_empty,
+    describe_missing,
+    explain_low_chance,
+    find_stating,
+    find_surname,
+    is_likely,
+)
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall._timeline import Period, is_same_value
 from mem0_core.recall.search import recall
@@ -106,7 +113,7 @@ def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> An
     question = search.request.query.question
     hits = [hit for hit in search.hits if hit.is_answer]
     values = _read_values(question, slot)
-    if not search.hits[0].is_answer:  # only `recall._current` puts another memory first
+    if not search.hits[0].is_answer:  # only a message that may replace it comes first: see `recall._current`
         return _answer_in_doubt(search.hits[0], hits, values)
     first = slot.periods[0] if slot.periods else None
     is_proven = path is not None and any(is_same_value(path.end, value) for value in values)
@@ -193,8 +200,8 @@ def _answer_from_hits(search: Search, slot: SlotAnswer | None) -> Answer:
     best = search.hits[0] if search.hits else None
     if best is None:
         return Answer(False, note="there are no memories")
-    if slot is not None:
+    if slot is not None and not is_likely(search, best):
         return Answer(False, nearest=best, note=describe_empty(slot))
-    if best.score < find_gate(search):
+    if explain_low_chance(search, best):
         return Answer(False, nearest=best, note="no memory is near enough to the question")
     return Answer(True, confidence=min(_SIMILAR, best.score), hits=[best], note="the best memory; no value was read")

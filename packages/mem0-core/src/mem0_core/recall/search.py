@@ -21,6 +21,7 @@ from mem0_core.interfaces import ContextReranker, Passage, Ports
 from mem0_core.recall._absence import explain_no_answer
 from mem0_core.recall._asked_time import demote_out_of_time, demote_superseded, prefer_latest
 from mem0_core.recall._candidates import rank_candidates
+from mem0_core.recall._comparison import COMPARED_HITS, compare_hits, may_compare, should_compare
 from mem0_core.recall._current import ORDERED_HITS, prefer_current
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, find_items, plan_search
 from mem0_core.recall._ranking import (
@@ -90,7 +91,9 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     Those that answer the query at the time it asks about come first, whatever their signals; a recipe of cosines alone
     leaves their order.
     """
-    hits = yield from _rerank(ports, search, (yield from _retrieve(ports, search)))
+    hits = yield from _retrieve(ports, search)
+    if search.request.rerank or not should_compare(ports, search, hits):
+        hits = yield from _rerank(ports, search, hits)
     if search.request.recipe.is_dense_only:
         return hits  # the cosines alone decide, and no other reads are made
     if search.request.query.question.asks_assistant:
@@ -103,14 +106,16 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
         hits = yield from prefer_chain_end(ports, search, hits)
     dated = yield from date_hits(ports, search, hits)
     in_time = demote_out_of_time(demote_superseded(dated, search), search)
-    return (yield from prefer_current(ports, search, in_time))
+    order = compare_hits if should_compare(ports, search, in_time) else prefer_current
+    return (yield from order(ports, search, in_time))
 
 
 def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:
     """Return the best hits by the recipe's signals."""
     request = search.request
     ordered = 0 if request.recipe.is_dense_only or not request.query.asks_of_now else ORDERED_HITS
-    wanted = max(request.limit, ordered, _count_reranked(ports, request))
+    compared = COMPARED_HITS if may_compare(ports, request) else 0
+    wanted = max(request.limit, ordered, compared, _count_reranked(ports, request))
     fetched = wanted if request.half_life is None else wanted * _OVERFETCH_FACTOR
     size = fetched if request.recipe.is_dense_only else max(request.recipe.pool, 2 * fetched)
     while True:

@@ -17,6 +17,7 @@ _STAGES = {
     "embed": "embedding",
     "search": "searching",
     "nearest": "searching",
+    "compare": "reranking",
     "score": "reranking",
     "score_passages": "reranking",
     "commit": "writing",

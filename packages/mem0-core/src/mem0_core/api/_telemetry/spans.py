@@ -25,7 +25,13 @@ from mem0_core.interfaces.queue import TRACE_OPTION, trace_context
 
 T = TypeVar("T")
 _propagator = TraceContextTextMapPropagator()
-_MODEL_OPERATIONS = {"complete": "chat", "embed": "embeddings", "score": "rerank"}
+_MODEL_OPERATIONS = {
+    "complete": "chat",
+    "embed": "embeddings",
+    "score": "rerank",
+    "score_passages": "rerank",
+    "compare": "rerank",
+}
 _MODEL_KINDS = {"chat": ("LLM", "llm"), "embeddings": ("EMBEDDING", "embedding"), "rerank": ("RERANKER", "chain")}
 
 
