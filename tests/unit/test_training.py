@@ -404,18 +404,18 @@ def test_lists_hold_what_a_search_compares(tmp_path: Path) -> None:
 def test_facts_take_the_place_of_messages_and_of_the_facts_that_they_end() -> None:
     story = {
         "id": "x",
-        "messages": [["2020-01-01", "we live in Bonn now"], ["2021-01-01", "Kiel it is! boxes everywhere"]],
-        "questions": [{"q": "Where do I live?", "kind": "present", "gold": [1], "stale": [0]}],
+        "messages": [["2020-01-01", "they collect our bins on Tuesdays"], ["2021-01-01", "Fridays now! what a mess"]],
+        "questions": [{"q": "which day is the bin day?", "kind": "present", "gold": [1], "stale": [0]}],
     }
     facts = {
         "id": "x",
-        "facts": [[0, "Lives in Bonn", []], [0, "Likes boxes", []], [1, "Lives in Kiel", [0]]],
+        "facts": [[0, "Bin day is Tuesday", []], [0, "Dislikes a mess", []], [1, "Bin day is Friday", [0]]],
         "questions": [{"gold": [2], "stale": [0]}],
     }
     (asked,) = collect_lists(story, create_local_embedder("mem0-minilm"), facts)
     assert [(one.text, one.role, one.day) for one in asked.candidates] == [
-        ("Lives in Kiel", "user", "2021-01-01"),
-        ("Likes boxes", "user", "2020-01-01"),
+        ("Bin day is Friday", "user", "2021-01-01"),
+        ("Dislikes a mess", "user", "2020-01-01"),
     ]
     assert (asked.gold, asked.stale) == ([0], [])
 
