@@ -140,9 +140,10 @@ def encode_candidates(tokenizer: WordPiece, query: str, candidates: Sequence[Can
 def describe_candidates(candidates: Sequence[Candidate]) -> NDArray[np.float32]:
     """Return the features of candidates, (count, 6)."""
     scores = [max(0.0, one.score) for one in candidates]
-    best = max(scores) or 1.0
+    first = scores.index(max(scores))
+    best = scores[first] or 1.0
     rows = [
-        (score, score / best, index == scores.index(max(scores)), one.is_answer, one.cosine, _scale_age(one.days_ago))
+        (score, score / best, index == first, one.is_answer, one.cosine, _scale_age(one.days_ago))
         for index, (one, score) in enumerate(zip(candidates, scores, strict=True))
     ]
     return np.array(rows, np.float32)

@@ -19,19 +19,20 @@ from mem0_core.interfaces import Candidate, ListwiseReranker, Ports
 from mem0_core.llm.calls import call_model
 from mem0_core.recall._current import find_short_messages, find_successors, order_hits
 from mem0_core.recall._plan import Search, SearchRequest
+from mem0_core.recall.rerank import SCORE_TOLERANCE, read_numbers
 
 COMPARED_HITS = 10
 """Number of the best hits that are compared; among these are 94 of 100 answers of the stories in ``training``."""
 
 _DATE_CHARS = len("2024-05-08")
-_TOLERANCE = 1e-6  # rounding by which probabilities may exceed 1
 
 
 def may_compare(ports: Ports, request: SearchRequest) -> bool:
     """Return True if a search may compare its hits: with a listwise reranker that counts, and not by cosines alone."""
     recipe = request.recipe
     is_wanted = request.rerank is not False and not recipe.is_dense_only and recipe.rerank_weight > 0
-    return is_wanted and isinstance(ports.reranker, ListwiseReranker)
+    has_reranker = ports.reranker is not None  # to ask None for its protocol takes as long as for any other object
+    return is_wanted and has_reranker and isinstance(ports.reranker, ListwiseReranker)
 
 
 def should_compare(ports: Ports, search: Search, hits: Sequence[Hit]) -> bool:
@@ -65,22 +66,14 @@ def compare_hits(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit
         return hits
     chances = _check_probabilities(reply, len(best), ports.reranker)
     search.no_answer_probability = 1 - sum(chances)
-    moved = [
-        replace(best[index], score=hit.score, before_rerank=best[index].score)
-        for index, hit in zip(order_hits(chances, movable), best, strict=True)
-    ]
-    return [*moved, *hits[len(best) :]]
+    compared = [replace(hit, before_rerank=hit.score) for hit in best]
+    return [*order_hits(compared, chances, movable), *hits[len(best) :]]
 
 
 def _check_probabilities(reply: Sequence[float], count: int, reranker: ListwiseReranker) -> list[float]:
     """Return the probabilities of a reranker as numbers."""
-    try:
-        chances = [float(chance) for chance in reply]
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{reranker!r} returned no list of probabilities: {error}") from error
-    if len(chances) != count:
-        raise ModelError(f"{reranker!r} returned {len(chances)} probabilities for {count} candidates")
-    if not all(math.isfinite(chance) and chance >= 0 for chance in chances) or sum(chances) > 1 + _TOLERANCE:
+    chances = read_numbers(reply, count, reranker, "probabilities", "candidates")
+    if not all(math.isfinite(chance) and chance >= 0 for chance in chances) or sum(chances) > 1 + SCORE_TOLERANCE:
         raise ModelError(f"{reranker!r} returned {chances}: probabilities of which at most one candidate is the answer")
     return chances
 

@@ -78,13 +78,20 @@ def prefer_current(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[H
     if max(movable, default=0) == 0:
         return hits
     features = describe_hits(best, search.request.query, (yield from _read_vectors(ports, search, best)))
-    order = order_hits(features @ list(FEATURES.values()), movable)
-    moved = [replace(best[index], score=hit.score) for index, hit in zip(order, best, strict=True)]
-    return [*moved, *hits[ORDERED_HITS:]]
+    return [*order_hits(best, features @ list(FEATURES.values()), movable), *hits[ORDERED_HITS:]]
 
 
-def order_hits(sums: Sequence[float] | NDArray[np.float64], movable: Collection[int]) -> list[int]:
-    """Return the indexes of hits, highest sum first. If only some are movable, one of these may become the first."""
+def order_hits(hits: Sequence[Hit], sums: Sequence[float] | NDArray[np.float64], movable: Collection[int]) -> list[Hit]:
+    """Return hits, highest sum first; the scores stay in their places.
+
+    If only some are movable, one of these may become the first.
+    """
+    order = _order(sums, movable)
+    return [replace(hits[index], score=hit.score) for index, hit in zip(order, hits, strict=True)]
+
+
+def _order(sums: Sequence[float] | NDArray[np.float64], movable: Collection[int]) -> list[int]:
+    """Return the indexes of hits in the order of `order_hits`."""
     indexes = range(len(sums))
     if len(movable) == len(sums):
         return sorted(indexes, key=lambda index: -sums[index])

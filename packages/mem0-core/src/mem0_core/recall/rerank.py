@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 _HALF_SCORE_BM25 = 8.0
 """The BM25 that counts as a score of 0.5: about two rare words in common, among a few dozen texts."""
 
-_SCORE_TOLERANCE = 1e-6  # rounding by which a score may exceed [0, 1]
+SCORE_TOLERANCE = 1e-6
+"""Rounding by which a score may exceed [0, 1]."""
 
 
 def rerank(
@@ -117,13 +118,23 @@ def _check_arguments(
 
 def _check_scores(reply: Sequence[float], count: int, reranker: Reranker) -> list[float]:
     """Return the scores of a reranker, each clipped to [0, 1]."""
-    try:
-        scores = [float(score) for score in reply]
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{reranker!r} returned no list of scores: {error}") from error
-    if len(scores) != count:
-        raise ModelError(f"{reranker!r} gave {len(scores)} scores for {count} texts")
+    scores = read_numbers(reply, count, reranker, "scores", "texts")
     for score in scores:
-        if not math.isfinite(score) or not -_SCORE_TOLERANCE <= score <= 1 + _SCORE_TOLERANCE:
+        if not math.isfinite(score) or not -SCORE_TOLERANCE <= score <= 1 + SCORE_TOLERANCE:
             raise ModelError(f"{reranker!r} gave the score {score!r}: it must lie in [0, 1]; apply a sigmoid to logits")
     return [min(1.0, max(0.0, score)) for score in scores]
+
+
+def read_numbers(reply: Sequence[float], count: int, reranker: Reranker, numbers: str, texts: str) -> list[float]:
+    """Return the reply of a reranker as numbers, one for each text.
+
+    Raises:
+        ModelError: it has none, or another number of them; the error says so with the nouns `numbers` and `texts`.
+    """
+    try:
+        found = [float(number) for number in reply]
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{reranker!r} returned no list of {numbers}: {error}") from error
+    if len(found) != count:
+        raise ModelError(f"{reranker!r} gave {len(found)} {numbers} for {count} {texts}")
+    return found
